@@ -49,7 +49,8 @@ _DECIDED = ("adult", "cifar10", "ssme_civilcomments", "ssme_multinli")
 _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
-    "flow-civilcomments", "flow-mix-mnist", "mix-mnist", "multinli", "semisynthetic", "subgroups",
+    "flow-civilcomments", "flow-em-civilcomments", "flow-em-multinli", "flow-mix-mnist",
+    "mix-mnist", "multinli", "semisynthetic", "subgroups",
 )  # fmt: skip
 
 STUDIES = {

@@ -23,12 +23,10 @@ SHOWN = (
     "votes-copies", "votes-rare",
 )  # fmt: skip
 KINDS = {
-    "all classifiers pooled": "#4c78a8",
-    "one classifier alone": "#f58518",
-    "all but one": "#eeca3b",
-    "what the classifiers' scores share": "#54a24b",
+    "all classifiers pooled": "#4c78a8", "one classifier alone": "#f58518",
+    "all but one": "#eeca3b", "what the classifiers' scores share": "#54a24b",
     "what the classifiers' votes agree on": "#72b7b2",
-}
+}  # fmt: skip
 
 
 def shares(world: str, n_labeled: int, runs: int) -> list[float]:

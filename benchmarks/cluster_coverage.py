@@ -11,7 +11,7 @@ is docs/benchmarks/clusters.md.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,8 @@ import pandas as pd
 from scipy.special import expit, ndtr
 
 import fewlabels as fl
-from curves_data import stream
-from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import grouped, where
+from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
+from runs import grouped, share, where
 
 Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
@@ -37,12 +36,7 @@ STRENGTHS, PREVALENCE, WHOLE = (1.3, 1.0), 0.4, 400_000
 NAMES = ("a", "b")
 
 
-# --- worlds ---------------------------------------------------------------------------------
-
-
-def in_clusters(
-    labels: Ints, p: Floats, votes: Ints | None, clusters: dict[str, Ints]
-) -> fl.Predictions:
+def in_clusters(labels: Ints, p: Floats, votes: Any, clusters: dict[str, Ints]) -> fl.Predictions:
     """Rows with all labels, in clusters (n,) by name, which are numbered from 0."""
     groups = {name: own.astype(str) for name, own in clusters.items()}
     return fl.Predictions(p, labels, votes=votes, models=NAMES, groups=groups)
@@ -69,14 +63,11 @@ def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -
     return in_clusters(labels, expit(2 * z), None, clusters)
 
 
-def of_sizes(rng: np.random.Generator) -> dict[str, Ints]:
-    """Clusters whose logarithms of sizes are uniform."""
-    sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
-    return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
-
-
-def crossed() -> dict[str, Ints]:
-    """Every reader reads every case."""
+def made(world: str, rng: np.random.Generator) -> dict[str, Ints]:
+    """Clusters whose logarithms of sizes are uniform, or every reader reads every case."""
+    if world == "clusters":
+        sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
+        return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
     case, reader = (part.ravel() for part in np.indices((CASES, READERS)))
     return {"case": case, "reader": reader}
 
@@ -108,9 +99,6 @@ def drawn_clusters(rows: fl.Predictions, number: int, rng: np.random.Generator) 
     return in_clusters(some.labels, some.probabilities, some.votes, {"case": again})
 
 
-# --- what is asked --------------------------------------------------------------------------
-
-
 @cache
 def truth(data: Path, name: str) -> dict[str, float]:
     """Every question's value in the superpopulation."""
@@ -124,9 +112,9 @@ def truth(data: Path, name: str) -> dict[str, float]:
             for metric in METRICS for apart in (0, 1)}  # fmt: skip
 
 
-def cells(name: str, plan: Plan) -> list[Arguments]:
+def cells(plan: Plan) -> list[Arguments]:
     """Every cell by every method."""
-    worlds, correlations, drawn = _CELLS[name]
+    worlds, correlations, drawn = _CELLS[plan.part]
     some = [
         {"world": world, "rho": rho, "drawn": by, "labeled": labeled}
         for world, (by, labeled), rho in product(worlds, drawn, correlations)
@@ -145,10 +133,8 @@ def run(
     known, out = truth(data, "simulated" if world in ("clusters", "crossed") else world), []
     for number in range(runs):
         rng = stream("clusters", world, rho, drawn, labeled, number)
-        if world == "clusters":
-            rows = simulated(rng, of_sizes(rng), rho)
-        elif world == "crossed":
-            rows = simulated(rng, crossed(), rho)
+        if world in ("clusters", "crossed"):
+            rows = simulated(rng, made(world, rng), rho)
         else:
             rows = drawn_clusters(real(data, world), DRAWN, rng)
         own, n = rows.groups["case"].astype(int), rows.n_items
@@ -165,18 +151,16 @@ def run(
                 asked = {metric: found.get("a", metric),
                          f"{metric} difference": found.difference("a", "b", metric)}  # fmt: skip
                 out += [
-                    {
-                        "world": world, "rho": rho, "drawn": drawn,
-                        "labeled": labeled, "method": method, "run": number, "what": what,
-                        "clustered": cluster is not None, "width": one.high - one.low,
-                        "held": one.low <= known[what] <= one.high,
-                    }
+                    {"world": world, "rho": rho, "drawn": drawn, "labeled": labeled,
+                     "method": method, "run": number, "what": what,
+                     "clustered": cluster is not None, "width": one.high - one.low,
+                     "held": one.low <= known[what] <= one.high}
                     for what, one in asked.items()
                 ]  # fmt: skip
     return out
 
 
-def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
+def blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Shares of intervals that hold the truth, and mean widths, with --cluster and without it."""
     kinds = dict(zip(METRICS, ("accuracy", "F1", "AUC"), strict=True)) | {
         "differences": "differences"
@@ -187,22 +171,18 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
         labels=records["labeled"].astype(str) + " " + records["drawn"] + "s",
     )
 
-    def held(own: pd.DataFrame) -> str:
-        return f"{own['held'].mean():.0%}"
-
     def width(own: pd.DataFrame) -> str:
         pairs = own.pivot_table(index=["run", "what"], columns="clustered", values="width")
         return f"{(pairs[True] / pairs[False]).median():.2f}"  # of the runs that have both
 
     columns = {
-        head + " without" * (not clustered): where(
-            "clustered", clustered, where("kind", kind, held)
-        )
+        head + " without" * (not clustered):
+            where("clustered", clustered, where("kind", kind, share("held")))
         for clustered in (True, False)
         for kind, head in [*kinds.items()][0 if clustered else 2 :]
-    }
+    }  # fmt: skip
     by, head = ["world", "rho", "labels", "method"], ["rows", "icc", "labels", "method"]
-    return {name: grouped(records, by, columns | {"width / without": width}, head)}
+    return grouped(records, by, columns | {"width / without": width}, head)
 
 
 _DESIGN = f"{LEVEL:.0%} intervals, seed {SEED}; " + " and ".join(
@@ -218,12 +198,7 @@ _CELLS: dict[str, tuple[Any, Any, Any]] = {
     "real": (("chexpert", "llm_rubric"), ("real",), _BY_CASE),
 }
 """Worlds, correlations, and how rows are drawn to be labeled."""
-PARTS = {
-    name: Part(
-        partial(cells, name), run, lambda records, plan, name=name: blocks(name, records), _DESIGN
-    )
-    for name in _CELLS
-}
+PARTS = {name: Part(cells, run, blocks, _DESIGN) for name in _CELLS}
 
 
 if __name__ == "__main__":

@@ -77,8 +77,8 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
             given, metrics="accuracy", confidence_level=LEVEL, random_state=run, workers=1
         )
         gap = estimates.difference("m1", "m2", "accuracy")
-        hard = given.select_models(("m1", "m2")).hard[:n_labeled]
-        right = hard == sample.truth[:n_labeled, None]
+        hard = given.select_models(("m1", "m2")).hard
+        right = (hard == sample.truth[:, None])[:n_labeled]
         different = mcnemar(*right.T) < 1 - LEVEL
         behind = right[:, 0].mean() < right[:, 1].mean()
         found.append((gap.low > 0 or gap.high < 0, gap.high < 0, different, different and behind))

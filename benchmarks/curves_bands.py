@@ -2,31 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet
 from matplotlib.figure import Figure
 
 import fewlabels as fl
-from curves_data import (
-    OF_THESE,
-    SATIMAGE_LISTS,
-    SPE_LISTS,
-    Scores,
-    draw,
-    sample_curve,
-    set_of,
-    task_of,
-)
-from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
-from parts import SEED, Part, Plan, Record, Some, crossed
+from parts import SEED, Part, Plan, Record, Some, crossed, stream
 from runs import averaged, averages, grouped, number, panels, plus_minus, table, where
+from score_lists import LINEAR, linear_scores
+
+# Of these very items and at 90%, as the papers have it.
+OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
+sample_curve = partial(fl.curve, **OF_THESE)
+
+TASKS = (*(f"optdigits_{digit}" for digit in range(10)), "magic_g_1", "spambase_1")
+SPE_LISTS = tuple(f"{task} {model}" for task in TASKS for model in LINEAR)
+SATIMAGE_LISTS = tuple(f"satimage_{label} {model}" for label in "123457" for model in LINEAR)
+
+
+class Scores(NamedTuple):
+    """Scores (n,) of the items of a trial and their labels (n,), in the order of labeling."""
+
+    values: Floats
+    labels: Ints
+
+    def show(self, shown: int | Ints | Bools) -> fl.Predictions:
+        """Predictions with the labels of the first few items, or of these."""
+        known = np.full(len(self.labels), -1)
+        rows = np.arange(shown) if isinstance(shown, int) else shown
+        known[rows] = self.labels[rows]
+        return fl.Predictions(
+            scores=self.values[:, None], labels=known, models=["classifier"], classes=(0, 1)
+        )
+
+    def truth(self) -> fl.Curve:
+        """The curve of these items by all their labels."""
+        return sample_curve(self.show(len(self.labels)), method="labeled", workers=1)
+
+
+def set_of(name: str) -> str:
+    """The data set of a list."""
+    return name.partition("_")[0]
+
+
+def draw(data: Path, name: str, trial: int) -> Scores:
+    """The items of a trial, in the order in which they are labeled."""
+    every = _load(data, name)
+    rows = stream(name, trial).permutation(len(every.labels))
+    return Scores(every.values[rows], every.labels[rows])
+
+
+@lru_cache(maxsize=1)
+def _load(data: Path, name: str) -> Scores:
+    """All items of a list: satimage's are made here from its table, the others are a file's."""
+    task, model = name.split()
+    if name in SATIMAGE_LISTS:
+        return Scores(*linear_scores(*task.split("_"), model))
+    found = pyarrow.parquet.read_table(
+        data / "spe_scores" / "data.parquet", columns=["label", f"s__{model}"],
+        filters=[("task", "=", task)],
+    )  # fmt: skip
+    values, labels = (found[c].to_numpy().astype(np.float64) for c in (f"s__{model}", "label"))
+    return Scores(values, labels.astype(int))
+
 
 SIZES = (5, 10, 20, 50, 100)
 THRESHOLD_SIZES = (10, 20, 100)
@@ -81,11 +128,10 @@ def measure(
     held = (curve.low <= truth.y + _ROUNDING) & (truth.y <= curve.high + _ROUNDING)
     value, low, high = curve.area
     found = {
-        "area": float(np.abs(curve.y - truth.y).mean()),
-        "covered": float(held.mean()),
+        "area": float(np.abs(curve.y - truth.y).mean()), "covered": float(held.mean()),
         "width": float((curve.high - curve.low).mean()),
         "held": float(low - _ROUNDING <= truth.area.value <= high + _ROUNDING),
-    }
+    }  # fmt: skip
     if np.isnan(value):
         found = dict.fromkeys(found, float("nan"))
     return {**found, "status": curve.status.value}, curve
@@ -120,15 +166,12 @@ def _measure_threshold(
     claimed = answer.probability[cuts]
     real = _holds(scores, answer.thresholds[cuts])
     places = np.minimum((claimed * _BINS).astype(int), _BINS - 1)
+    each = (np.ones(len(cuts)), claimed, real)
     return {
-        "bins": [
-            np.bincount(places, weights, _BINS).tolist()
-            for weights in (np.ones(len(cuts)), claimed, real)
-        ],
-        "brier": float(((claimed - real) ** 2).mean()),
-        "best": answer.best_probability,
+        "bins": [np.bincount(places, weights, _BINS).tolist() for weights in each],
+        "brier": float(((claimed - real) ** 2).mean()), "best": answer.best_probability,
         "best_holds": float(_holds(scores, np.array([answer.best]))[0]),
-    }
+    }  # fmt: skip
 
 
 def _holds(scores: Scores, thresholds: Floats) -> Floats:
@@ -141,12 +184,11 @@ def _holds(scores: Scores, thresholds: Floats) -> Floats:
     return ((tp >= BOUND * called) & (tp >= BOUND * positives[0])).astype(float)
 
 
-# --- tables --------------------------------------------------------------------------------------
-
-
 def by_task(name: str) -> Callable[[pd.DataFrame], str]:
     """A column of tables: the mean of a figure, and its standard error over tasks."""
-    return lambda own: plus_minus(own[name].astype(float).groupby(own["list"].map(task_of)).mean())
+    return lambda own: plus_minus(
+        own[name].astype(float).groupby(own["list"].str.split().str[0]).mean()
+    )
 
 
 BANDS = {
@@ -192,67 +234,50 @@ def calibration(records: pd.DataFrame) -> str:
 
     Beside the Brier score stands that of a forecast that always says how often the condition holds.
     """
+
+    def constant(own: pd.DataFrame) -> str:
+        count, _, real = np.array(own["bins"].tolist()).sum(axis=(0, 2))
+        return number(real / count * (1 - real / count))
+
+    scores = {
+        "Brier score": by_task("brier"), "Brier score, constant": constant,
+        "best threshold: claimed": by_task("best"), "best threshold: holds": by_task("best_holds"),
+    }  # fmt: skip
     asked = records[records["bins"].notna()]
     groups = dict(iter(asked.groupby(["method", "n"], sort=False)))
-    rows = [[title, *(cell(own) for own in groups.values())] for title, cell in _SCORES.items()]
+    rows = [[title, *(cell(own) for own in groups.values())] for title, cell in scores.items()]
     return table(["method, n_l", *(f"{method}, {n}" for method, n in groups)], rows)
 
 
-def threshold_bins(records: pd.DataFrame) -> dict[tuple[str, int], np.ndarray]:
-    """Counts, summed claims and realisations of thresholds by bin, (3, bins), by method and n_l."""
-    asked = records[records["bins"].notna()]
-    groups = asked.groupby(["method", "n"], sort=False)
-    return {(m, int(n)): np.array(own["bins"].tolist()).sum(axis=0) for (m, n), own in groups}
-
-
-def _constant(own: pd.DataFrame) -> str:
-    """Brier score of the constant forecast that is right on average."""
-    count, _, real = np.array(own["bins"].tolist()).sum(axis=(0, 2))
-    share = real / count
-    return number(share * (1 - share))
-
-
-_SCORES = {
-    "Brier score": by_task("brier"),
-    "Brier score, constant": _constant,
-    "best threshold: claimed": by_task("best"),
-    "best threshold: holds": by_task("best_holds"),
-}
-
-
-def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray]) -> Figure:
+def draw_calibration(records: pd.DataFrame) -> Figure:
     """Realised against claimed probability, a panel for each method and a line for each n_l.
 
-    `bins` are, by method and n_l, rows of counts, summed claims and realisations, (3, bins). The
-    diameter of a point goes with the fourth root of the count.
+    The diameter of a point goes with the fourth root of the count.
     """
-    methods = list(dict.fromkeys(method for method, _ in bins))
+    methods = dict(iter(records[records["bins"].notna()].groupby("method", sort=False)))
     figure, axes = panels((3.8 * len(methods), 3.8), 1, len(methods), sharey=True, squeeze=False)
-    for axis, method in zip(axes[0], methods, strict=True):
+    for axis, (method, of_method) in zip(axes[0], methods.items(), strict=True):
         axis.plot([0, 1], [0, 1], color="0.6", lw=1, ls="--")
-        for (own, n), (count, claimed, real) in bins.items():
-            if own == method:
-                some = count > 0
-                x, y = claimed[some] / count[some], real[some] / count[some]
-                (line,) = axis.plot(x, y, label=f"{n} labels")
-                axis.scatter(x, y, np.sqrt(count[some]), color=line.get_color())
+        for n, own in of_method.groupby("n", sort=False):
+            count, claimed, real = np.array(own["bins"].tolist()).sum(axis=0)
+            some = count > 0
+            x, y = claimed[some] / count[some], real[some] / count[some]
+            (line,) = axis.plot(x, y, label=f"{n} labels")
+            axis.scatter(x, y, np.sqrt(count[some]), color=line.get_color())
         axis.set(title=method, xlim=(0, 1), ylim=(0, 1.02), xlabel="claimed probability")
     axes[0, 0].set_ylabel("share of thresholds that meet it")
     axes[0, -1].legend(frameon=False)
     return figure
 
 
-# --- parts ---------------------------------------------------------------------------------------
-
-
-def figure2_blocks(records: pd.DataFrame, plan: Plan, *, mark: str = "figure2") -> dict[str, str]:
+def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Figures 2 and 4."""
-    text = "Error by number of labels, and of every list at 20 labels"
+    text, mark = "Error by number of labels, and of every list at 20 labels", plan.part
     drawn = plan.picture(draw_errors(records, _PAPERS[mark]), f"curves/{mark}", text)
     found = {mark: "\n\n".join([drawn, errors(records), by_set(records), by_list(records)])}
     if mark == "figure2":
-        figure, text = draw_calibration(threshold_bins(records)), "Claimed and realised probability"
-        image = plan.picture(figure, "curves/figure4", f"{text} of thresholds")
+        text = "Claimed and realised probability of thresholds"
+        image = plan.picture(draw_calibration(records), "curves/figure4", text)
         found["figure4"] = f"{image}\n\n{calibration(records)}"
     return found
 
@@ -283,20 +308,14 @@ _PAPERS = {
 """Lists of figure 2A and C: the first of figure2 is the paper's bad case, C and D."""
 
 
-def _errors_of(mark: str, lists: Sequence[str], tasks: int) -> Part:
-    return Part(
-        crossed(name=Some(lists, -2), trial=Some(range(5))),
-        run_list,
-        partial(figure2_blocks, mark=mark),
+FIGURE2, SATIMAGE = (
+    Part(
+        crossed(name=Some(lists, -2), trial=Some(range(5))), run_list, figure2_blocks,
         f"{len(lists)} lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error "
-        f"over the {tasks} tasks, of which the two classifiers are nearly one",
+        f"over the {len(lists) // 2} tasks, of which the two classifiers are nearly one",
     )
-
-
-FIGURE2 = _errors_of("figure2", SPE_LISTS, 12)
-SATIMAGE = _errors_of("satimage", SATIMAGE_LISTS, 6)
-
-# --- figure 1 ------------------------------------------------------------------------------------
+    for lists in (SPE_LISTS, SATIMAGE_LISTS)
+)  # fmt: skip
 
 _SHOWN = ("spe", "averaged-curves")
 _FIRST, _RECALIBRATED = 10, 100
@@ -311,19 +330,16 @@ def figure1_run(data: Path, name: str, trial: int, n: int) -> list[Record]:
     for method in _SHOWN:
         found, curve = measure(predictions, METHODS[method], truth, trial)
         lines = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
-        record = {"list": name, "n": n, "method": method, "positives": positives, **found, **lines}
-        records.append(record | {"truth": truth.y})
+        place = {"list": name, "n": n, "method": method, "positives": positives}
+        records.append(place | found | lines | {"truth": truth.y})
     return records
 
 
-def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def figure1_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """The figure, and what it shows in numbers."""
-    columns = {
-        "area": averaged("area"),
-        "coverage": averaged("covered", 2),
-        "width": averaged("width", 2),
-        "status": lambda own: own["status"].iloc[0],
-    }
+    columns = {"area": averaged("area"), "coverage": averaged("covered", 2),
+               "width": averaged("width", 2),
+               "status": lambda own: own["status"].iloc[0]}  # fmt: skip
     keys = ["list", "n", "positives", "method"]
     shown = grouped(records, keys, columns, ["list", "labels", "positive labels", "method"])
     images = []
@@ -331,7 +347,7 @@ def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         text = f"Precision-recall curves from {n} labels, with bands, beside the truth"
         name = "figure1" if n == _FIRST else "figure4a"
         images.append(plan.picture(draw_figure(own, n), f"curves/{name}", text))
-    return {"figure1": "\n\n".join([*images, shown])}
+    return "\n\n".join([*images, shown])
 
 
 def draw_figure(records: pd.DataFrame, n: int) -> Figure:
@@ -353,7 +369,6 @@ def draw_figure(records: pd.DataFrame, n: int) -> Figure:
 
 FIGURE1 = Part(
     crossed(name=_PAPERS["figure2"], trial=[0], n=[_FIRST, _RECALIBRATED]),
-    figure1_run,
-    figure1_blocks,
+    figure1_run, figure1_blocks,
     f"the first trial of two lists, {_FIRST} and {_RECALIBRATED} labels, seed {SEED}",
-)
+)  # fmt: skip

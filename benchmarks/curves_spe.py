@@ -8,28 +8,18 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from curves_bands import METHODS, measure
-from curves_data import SATIMAGE_LISTS, SPE_LISTS, Scores, draw, set_of, stream
+from curves_bands import METHODS, SATIMAGE_LISTS, SPE_LISTS, Scores, draw, measure, set_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
+from fewlabels.methods.spe import sampling
 from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
-from fewlabels.methods.spe.sampling import (
-    Target,
-    climb,
-    find_modes,
-    laplace_root,
-    slice_scales,
-    summit,
-)
-from parts import SEED, Part, Plan, Record, Some, crossed
+from parts import SEED, Part, Plan, Record, Some, crossed, stream
 from runs import averaged, grouped, number, where
 
 PROPOSALS = 2_000
 FREEDOM = 5.0
 """Degrees of freedom of the proposal with full covariance."""
-
-# --- data from the model -------------------------------------------------------------------------
 
 
 class World(NamedTuple):
@@ -65,15 +55,15 @@ def draw_world(world: World, rng: np.random.Generator) -> Scores:
     return Scores(20 * scores - 7, labels)
 
 
-def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
+def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> sampling.Target:
     """Posterior of one pair of families, positive class first, given the first few labels."""
     predictions = scores.show(labeled)
     scale = ScoreScale.of(scores.values, logit=False)
     data = score_data(
         scale.unit(scores.values), predictions.evidence, predictions.weight, predictions.keys
     )
-    one, zero = (ClassDensity(FAMILIES[name]) for name in pair)
-    return Target(ScoreMixture(one, zero), data, ordered=False)
+    mixture = ScoreMixture(*(ClassDensity(FAMILIES[name]) for name in pair))
+    return sampling.Target(mixture, data, ordered=False)
 
 
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -87,10 +77,10 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
         found, _ = measure(predictions, METHODS[method], truth, trial)
         records.append({"world": name, "method": method, **found})
     target = target_of(scores, world.labeled, (world.positive[0], world.negative[0]))
-    mode = find_modes(target).points[0]
+    mode = sampling.find_modes(target).points[0]
     proposals = {  # the paper's, and Student's t with the full covariance
-        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
-        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
+        "diagonal": Proposal.of(mode, np.diag(sampling.slice_scales(target.log_density, mode))),
+        "full": Proposal.of(mode, sampling.laplace_root(target.smooth, mode), FREEDOM),
     }
     for kind, proposal in proposals.items():
         sample = ImportanceSample.draw(target.log_density, proposal, PROPOSALS, rng)
@@ -99,16 +89,13 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     return records
 
 
-def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Errors, and the quality of the proposals."""
     sizes = records["world"].map(lambda name: WORLDS[name][3:])
     records = records.assign(n=sizes.str[0], n_l=sizes.str[1])
-    errors = {
-        "area": averaged("area", spread="sem"),
-        "coverage": averaged("covered", spread="sem"),
-        "width": averaged("width", spread="sem"),
-        "no curve": lambda own: f"{own['area'].isna().mean():.0%}",
-    }
+    heads = {"area": "area", "coverage": "covered", "width": "width"}
+    errors = {head: averaged(name, spread="sem") for head, name in heads.items()}
+    errors["no curve"] = lambda own: f"{own['area'].isna().mean():.0%}"
     weights = {
         "median k": lambda own: number(_pareto(own).median(), 2),
         "k above .7": lambda own: f"{(_pareto(own) > 0.7).mean():.0%}",
@@ -118,7 +105,7 @@ def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         grouped(records.dropna(subset="method"), ["world", "n", "n_l", "method"], errors),
         grouped(records.dropna(subset="proposal"), ["world", "proposal"], weights),
     )
-    return {"synthetic": "\n\n".join(tables)}
+    return "\n\n".join(tables)
 
 
 def _pareto(own: pd.DataFrame) -> pd.Series:
@@ -126,13 +113,9 @@ def _pareto(own: pd.DataFrame) -> pd.Series:
 
 
 SYNTHETIC = Part(
-    crossed(name=Some(tuple(WORLDS), -2), trial=Some(range(40))),
-    synthetic_run,
-    synthetic_blocks,
+    crossed(name=Some(tuple(WORLDS), -2), trial=Some(range(40))), synthetic_run, synthetic_blocks,
     f"40 trials, seed {SEED}; ± is the standard error over trials",
-)
-
-# --- figure 3G -----------------------------------------------------------------------------------
+)  # fmt: skip
 
 _STARTS = 8
 _TOP = 3
@@ -150,19 +133,17 @@ def figure3g_run(data: Path, name: str) -> list[Record]:
         for family in FAMILIES:
             density = ClassDensity(FAMILIES[family])
             held = density.log_density(Points(own[cut:]), maximise(density, own[:cut])[None])
-            found = {"list": name, "label": label, "family": family}
-            records.append(found | {"held": float(held.mean())})
+            records.append({"list": name, "label": label, "family": family,
+                            "held": float(held.mean())})  # fmt: skip
     return records
 
 
 def maximise(density: ClassDensity, x: Floats) -> Floats:
     """Parameters of the highest likelihood, from several starts around the moments."""
-    points, weights = Points(x), np.ones(len(x))
-    nothing = Points(np.empty(0))
+    points, nothing = Points(x), Points(np.empty(0))
 
     def target(u: Floats) -> tuple[Floats, Floats]:
-        value = density.log_density(points, u).sum(axis=0)
-        each = np.repeat(weights[:, None], len(u), axis=1)
+        value, each = density.log_density(points, u).sum(axis=0), np.ones((len(x), len(u)))
         slope = density.pull(u, points, each, nothing, np.empty(0))
         bad = ~(np.isfinite(value) & np.isfinite(slope).all(axis=1))
         return np.where(bad, -1e200, value), np.where(bad[:, None], 0.0, slope)
@@ -172,12 +153,16 @@ def maximise(density: ClassDensity, x: Floats) -> Floats:
     # Degrees of freedom may be anything.
     apart = 0.5 * np.array([1.0, 1.0, 3.0])[: density.family.size]
     around = start + rng.standard_normal((_STARTS, len(start))) * apart
-    found, values = climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
-    return summit(target, found[int(np.argmax(values))], bound=BOUND).point
+    found, values = sampling.climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
+    return sampling.summit(target, found[int(np.argmax(values))], bound=BOUND).point
 
 
-def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """How often each family is among the best three, and how far below the best it is."""
+
+    def tops(own: pd.DataFrame) -> int:
+        return int(own["top"].sum())
+
     records["set"], score = records["list"].map(set_of), records["held"].fillna(-np.inf)
     classes = score.groupby([records["list"], records["label"]])
     records["top"] = classes.rank(ascending=False, method="min") <= _TOP
@@ -185,19 +170,13 @@ def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     two = records[records["family"].isin(["normal", "gamma"])].groupby(["set", "list", "label"])
     either = two.agg({"top": "any", "loss": "min"}).reset_index().assign(family="normal or gamma")
     of = either["set"].value_counts(sort=False)
-    columns = {f"{name}: of {n}": where("set", name, _tops) for name, n in of.items()}
-    columns |= {f"all: of {len(either)}": _tops}
+    columns = {f"{name}: of {n}": where("set", name, tops) for name, n in of.items()}
+    columns |= {f"all: of {len(either)}": tops}
     columns["median loss per item"] = lambda own: number(own["loss"].median())
-    return {"figure3g": grouped(pd.concat([records, either]), ["family"], columns)}
-
-
-def _tops(own: pd.DataFrame) -> int:
-    return int(own["top"].sum())
+    return grouped(pd.concat([records, either]), ["family"], columns)
 
 
 FIGURE3G = Part(
-    crossed(name=Some((*SATIMAGE_LISTS, *SPE_LISTS), -2)),
-    figure3g_run,
-    figure3g_blocks,
+    crossed(name=Some((*SATIMAGE_LISTS, *SPE_LISTS), -2)), figure3g_run, figure3g_blocks,
     "two classes of 36 lists with all labels; no spread: nothing is drawn but the held-out fifth",
-)
+)  # fmt: skip

@@ -24,7 +24,7 @@ import pandas as pd
 import fewlabels as fl
 import runs
 from bench.splits import generator, seed_of
-from runs import Row, fill, number, read_lines, run_missing, table
+from runs import Row, fill, markdown, number, read_lines, run_missing
 from stress_worlds import Sample
 from study.statistics import interval_score
 
@@ -116,9 +116,6 @@ def read(source: Table, data: Path) -> Set:
     return Set(sample.predictions(len(frame)), source.metrics, source.by)
 
 
-# --- worlds with a classifier unlike the rest ---------------------------------------------------
-
-
 def outsider(
     alike: int, gap: float, k: int = 2, kind: str = "y", seed: int = 0, n: int = 20_000
 ) -> Set:
@@ -147,14 +144,10 @@ def outsider(
 
 
 MADE: Mapping[str, Callable[[], Set]] = {
-    f"outsider {gap:+d}, {alike} alike, {k} classes, {kind}": partial(
-        outsider, alike, gap / 1.0, k, kind
-    )
-    for kind in "yp"
-    for k in (2, 3)
-    for alike in (3, 9)
-    for gap in (-6, 0, 6)
-}
+    f"outsider {gap:+d}, {alike} alike, {k} classes, {kind}":
+        partial(outsider, alike, gap / 1.0, k, kind)
+    for kind, k, alike, gap in product("yp", (2, 3), (3, 9), (-6, 0, 6))
+}  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -163,48 +156,35 @@ def load(name: str, data: Path) -> Set:
     return MADE[name]() if name in MADE else read(TABLES[name], data)
 
 
-# --- a run --------------------------------------------------------------------------------------
-
-
-def truth_of(chosen: Set) -> dict[tuple[str, str, str], float]:
-    """The metric of all items, by metric, classifier and group."""
+def answers(
+    chosen: Set, items: fl.Predictions, method: str, **options: Any
+) -> dict[tuple[str, str, str], Any]:
+    """Estimates of what a set is asked, by metric, classifier and group."""
     found = fl.estimate(
-        chosen.predictions, "labeled", list(chosen.metrics), chosen.by or None,
-        confidence_level=None, estimand="sample", workers=1,
-    )  # fmt: skip
-    return {_place(row): row.value for row in found.rows}
-
-
-def _place(row: Any) -> tuple[str, str, str]:
-    return row.metric, row.model, "" if row.group is None else str(row.group)
+        items, method, list(chosen.metrics), chosen.by or None, workers=1, **options
+    )
+    return {(row.metric, row.model, str(row.group or "")): row for row in found.rows}
 
 
 def run_cell(cell: Row, data: Path) -> Row:
     """Of some runs the values and intervals of `auto` and of the labels, by place."""
-    chosen = load(cell["set"], data)
-    truth = truth_of(chosen)
-    rows = []
+    chosen, rows = load(cell["set"], data), []
+    q, n_labeled = chosen.predictions, cell["n_labeled"]
+    truth = answers(chosen, q, "labeled", confidence_level=None, estimand="sample")
     for run in range(cell["start"], cell["stop"]):
-        rng = generator("decisions", cell["seed"], cell["set"], cell["n_labeled"], run)
-        q = chosen.predictions
-        n = cell["n_labeled"] + min(UNLABELED, q.n_items // 2)
-        some = q.take(rng.choice(q.n_items, n, replace=False))
-        some = some.revealing(np.arange(cell["n_labeled"]))
-        seed = seed_of("fit", cell["seed"], cell["set"], cell["n_labeled"], run)
-        found = {
-            name: {
-                _place(row): (row.value, row.low, row.high, row.status)
-                for row in fl.estimate(
-                    some, name, list(chosen.metrics), chosen.by or None,
-                    confidence_level=LEVEL, random_state=seed, workers=1,
-                ).rows
-            }
+        rng = generator("decisions", cell["seed"], cell["set"], n_labeled, run)
+        n = n_labeled + min(UNLABELED, q.n_items // 2)
+        some = q.take(rng.choice(q.n_items, n, replace=False)).revealing(np.arange(n_labeled))
+        seed = seed_of("fit", cell["seed"], cell["set"], n_labeled, run)
+        auto, labeled = (
+            answers(chosen, some, name, confidence_level=LEVEL, random_state=seed)
             for name in ("auto", "labeled")
-        }  # fmt: skip
-        for place, true in truth.items():
-            if place in found["auto"]:
-                of_labels = found["labeled"].get(place, (np.nan, np.nan, np.nan, ""))
-                rows.append([run, *place, true, *found["auto"][place], *of_labels[:3]])
+        )
+        for place in truth:
+            if place in auto:
+                of_labels = labeled[place][3:6] if place in labeled else [np.nan] * 3
+                one = auto[place]
+                rows.append([run, *place, truth[place].value, *one[3:6], one.status, *of_labels])
     return {"rows": rows}
 
 
@@ -212,10 +192,10 @@ def frame_of(lines: list[Row]) -> pd.DataFrame:
     """A row per set, labels, run, metric, classifier and group."""
     names = ["run", "metric", "model", "group", "truth", "value", "low", "high", "status",
              "value0", "low0", "high0"]  # fmt: skip
-    rows = pd.concat(
-        [pd.DataFrame(line["rows"], columns=names).assign(set=line["set"], n=line["n_labeled"])
-         for line in lines]
-    )  # fmt: skip
+    rows = pd.DataFrame(
+        [[*row, line["set"], line["n_labeled"]] for line in lines for row in line["rows"]],
+        columns=[*names, "set", "n"],
+    )
     numbers = ["truth", "value", "low", "high", "value0", "low0", "high0"]
     rows[numbers] = rows[numbers].astype(float)
     for end in ("", "0"):
@@ -226,13 +206,7 @@ def frame_of(lines: list[Row]) -> pd.DataFrame:
     half = np.where(rows["truth"] > rows["value"], rows["high"] - rows["value"],
                     rows["value"] - rows["low"])  # fmt: skip
     rows["c"] = (rows["truth"] - rows["value"]).abs() / np.maximum(half, 1e-9)
-    return rows.reset_index(drop=True)
-
-
-def _of(rows: pd.DataFrame, which: str) -> pd.DataFrame:
-    """The rows of the truly best or worst classifier of each set."""
-    truth = rows[["model", "truth"]].drop_duplicates().set_index("model")["truth"]
-    return rows[rows["model"] == (truth.idxmax() if which == "best" else truth.idxmin())]
+    return rows
 
 
 def summary(rows: pd.DataFrame) -> dict[str, float]:
@@ -247,8 +221,9 @@ def summary(rows: pd.DataFrame) -> dict[str, float]:
         "ok": (rows["status"] == "ok").mean(),
     }  # fmt: skip
     if rows["model"].nunique() > 1:
-        for which in ("best", "worst"):
-            own = _of(known, which)
+        truth = known[["model", "truth"]].drop_duplicates().set_index("model")["truth"]
+        for which, model in (("best", truth.idxmax()), ("worst", truth.idxmin())):
+            own = known[known["model"] == model]
             out |= {
                 f"bias {which}": own["error"].mean(), f"holds {which}": own["held"].mean(),
                 f"ratio {which}": own["error"].abs().mean() / own["error0"].abs().mean(),
@@ -259,10 +234,15 @@ def summary(rows: pd.DataFrame) -> dict[str, float]:
     return out
 
 
+def cells_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """What `summary` says by set, number of labels and metric."""
+    cells = {key: summary(own) for key, own in rows.groupby(["set", "n", "metric"], sort=False)}
+    return pd.DataFrame(cells).T.rename_axis(["set", "n", "metric"])
+
+
 def averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Means over sets and metrics of what `summary` says, by number of labels."""
-    cells = {key: summary(own) for key, own in rows.groupby(["set", "n", "metric"], sort=False)}
-    wide = pd.DataFrame(cells).T.rename_axis(["set", "n", "metric"])
+    wide = cells_of(rows)
     wide["within 86 to 96%"] = wide["holds"].between(0.86, 0.96).astype(float)
     wide["below 80%"] = (wide["holds"] < 0.8).astype(float)
     wide["c"] = wide["c"].clip(upper=3)
@@ -275,18 +255,16 @@ def text(now: pd.DataFrame, before: pd.DataFrame | None) -> str:
     tables = {"now": now} if before is None else {"before": before, "now": now}
     means = pd.concat({name: averages(rows) for name, rows in tables.items()})
     means = means.swaplevel(0, 1).swaplevel(1, 2).sort_index(sort_remaining=False)
-    lines = [[*key, *(number(row[name], 2) for name in COLUMNS)] for key, row in means.iterrows()]
-    cells = [
-        [*key, *(number(summary(own).get(name, np.nan), 2) for name in COLUMNS[:12])]
-        for key, own in now.groupby(["set", "n", "metric"], sort=False)
-    ]
+    said = partial(number, digits=2)
+    over = markdown(means[[*COLUMNS]].map(said), ["sets", "labels", "version"])
+    cells = cells_of(now).reindex(columns=COLUMNS[:12]).map(said)
     return f"""{now["run"].nunique()} runs a cell. Means over sets and metrics:
 
-{table(["sets", "labels", "version", *COLUMNS], lines)}
+{over}
 
 Set by set, now:
 
-{table(["set", "labels", "metric", *COLUMNS[:12]], cells)}"""
+{markdown(cells, ["set", "labels", "metric"])}"""
 
 
 COLUMNS = (

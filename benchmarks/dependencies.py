@@ -47,17 +47,14 @@ def main() -> None:
     data = command_line(__doc__, data=DATA).parse_args().data
     predictions = fl.read_predictions(data / "ssme_civilcomments" / "data.parquet")
     predictions = predictions.select_models(MODELS)
-    votes = predictions.hard
-    pairs = sorted(dependencies(votes))
+    pairs = sorted(dependencies(predictions.hard))
     scores = [pair["score_correlation"] for pair in likeness(predictions).values()]
     kept = {
-        "command": "python -m benchmarks dependencies",
-        "items": len(votes),
-        "pairs": len(MODELS) * (len(MODELS) - 1) // 2,
-        "dependent": len(pairs),
+        "command": "python -m benchmarks dependencies", "items": predictions.n_items,
+        "pairs": len(scores), "dependent": len(pairs),
         "score_correlation": round(float(np.mean(scores)), 4),
         "which": [[MODELS[i], MODELS[j]] for i, j in pairs],
-    }
+    }  # fmt: skip
     RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 
 

@@ -9,12 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.disagreement import SCALINGS, Trial, forecasts, method_of
-from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
+from disagreement_truth import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import dispersion_map, evaluate, reliability
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, averages, grouped, panels, where
-
-# --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
 _LABELS = SIZES[-1]
 _DRAWN = ("cnn_e8", "rf50")
@@ -23,14 +21,13 @@ _DRAWN = ("cnn_e8", "rf50")
 
 def _maps(data: Path, dataset: str, run: int) -> list[Record]:
     """Calibration loss and dispersion loss of every classifier under every scaling."""
-    trial = Trial(world(data, dataset), SEED, run, _LABELS)
-    found = []
+    trial, found = Trial(world(data, dataset), SEED, run, _LABELS), []
     for scaling in SCALINGS:
         _, test = trial.scaled(scaling)
         for j, model in enumerate(trial.models):
             losses = evaluate(trial.histogram, test[:, j])
-            place = {"dataset": dataset, "run": run, "model": model, "scaling": scaling}
-            found.append({**place, "CL": losses["CL"], "DL": losses["DL"]})
+            found.append({"dataset": dataset, "run": run, "model": model, "scaling": scaling,
+                          "CL": losses["CL"], "DL": losses["DL"]})  # fmt: skip
             if run == 0 and model in _DRAWN and scaling in SCALINGS[:2]:
                 found[-1]["bins"] = _bins(trial.histogram, test[:, j])
     return found
@@ -44,8 +41,7 @@ def _bins(histogram: Floats, p: Floats) -> dict[str, list[float]]:
     rows[means] = rows[means].mul(rows["n_items"], axis=0)
     sums = rows.groupby("bin")[["n_items", *means, "CL", "DL"]].sum()
     sums[means] = sums[means].div(sums["n_items"], axis=0)
-    found: dict[str, list[float]] = sums.reset_index().to_dict("list")
-    return found
+    return sums.reset_index().to_dict("list")
 
 
 def _draw_bins(records: pd.DataFrame) -> Figure:
@@ -91,8 +87,6 @@ def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     return {"bins": bins, "maps": f"{picture}\n\n{shown}"}
 
 
-# --- item by item: equation 83 ------------------------------------------------------------------
-
 _POINTS = 1500
 _CHANGED = {"temperature": "temperature", "alpha": "raw+alpha-features"}
 
@@ -132,7 +126,7 @@ def _items(data: Path, run: int) -> list[Record]:
     return found
 
 
-def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _items_blocks(records: pd.DataFrame, plan: Plan) -> str:
     columns = {
         "disagreement of Q": averaged("truth"), "raw": averaged("raw"),
         "temperature": averaged("temperature"), "Delta^D": averaged("delta", 3, "std"),
@@ -150,7 +144,7 @@ def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
                  ylim=(0, 1), title=f"{_DRAWN[0]}, {method}")  # fmt: skip
     axes[0].legend(frameon=False)
     text = "Disagreement of items, before and after temperature scaling and alpha-calibration"
-    return {"items": f"{plan.picture(figure, 'disagreement-items', text)}\n\n{shown}"}
+    return f"{plan.picture(figure, 'disagreement-items', text)}\n\n{shown}"
 
 
 MAPS = Part(

@@ -15,14 +15,9 @@ from scipy.special import softmax
 
 from bench.disagreement import PAPER_PENALTY
 from bench.splits import generator
-from disagreement_data import RUNS, SEED, Floats, draw_labels
+from disagreement_truth import RUNS, SEED, Floats, draw_labels
+from fewlabels import calibration
 from fewlabels.annotations import evaluate
-from fewlabels.calibration import (
-    AlphaCalibration,
-    ensemble_disagreement,
-    ensemble_mean,
-    ensemble_posterior,
-)
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, grouped
 
@@ -115,23 +110,20 @@ def _network(data: Path, run: int) -> list[Record]:
     one = draw_labels(test.q, 1, rng)
     found = []
     for kind in ("network", "dropout", "augmentation"):
-        drawn = [
-            [
-                network.probabilities(
-                    shifted(part.x, rng) if kind == "augmentation" else part.x,
-                    rng if kind == "dropout" else None,
-                )
-                for _ in range(1 if kind == "network" else MEMBERS)
-            ]
-            for part in (valid, test)
-        ]
-        inside, outside = (np.stack(members) for members in drawn)
-        mean = ensemble_mean(outside)
-        alpha = AlphaCalibration(penalty=PAPER_PENALTY).fit(ensemble_mean(inside), counts)
+        count, dropping = 1 if kind == "network" else MEMBERS, rng if kind == "dropout" else None
+        inside, outside = (
+            np.stack([
+                network.probabilities(shifted(x, rng) if kind == "augmentation" else x, dropping)
+                for _ in range(count)
+            ])
+            for x in (valid.x, test.x)
+        )  # fmt: skip
+        mean, seen = map(calibration.ensemble_mean, (outside, inside))
+        alpha = calibration.AlphaCalibration(penalty=PAPER_PENALTY).fit(seen, counts)
         of_alpha = alpha.concentration(mean)
-        for method, concentration in (("raw", None), ("alpha", of_alpha)):
-            differ = ensemble_disagreement(outside, concentration=concentration)
-            after = ensemble_posterior(outside, one, concentration=concentration)
+        for method, of in (("raw", None), ("alpha", of_alpha)):
+            differ = calibration.ensemble_disagreement(outside, concentration=of)
+            after = calibration.ensemble_posterior(outside, one, concentration=of)
             losses = evaluate(judged, mean, disagreement=differ)
             found.append({
                 "run": run, "kind": kind, "method": method, "EL": losses["EL"],
@@ -144,13 +136,13 @@ def _network(data: Path, run: int) -> list[Record]:
     return found
 
 
-def _blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _blocks(records: pd.DataFrame, plan: Plan) -> str:
     heads = {
         "EL": "EL", "L_disagreement": "L of disagreement", "CE_disagreement": "CE of disagreement",
         "before": "distance to Q", "after": "the same after a label", "alpha0": "alpha0",
     }  # fmt: skip
     columns = {head: averaged(name, 4, "std") for name, head in heads.items()}
-    return {"network": grouped(records, ["kind", "method"], columns, ["by", "disagreement"])}
+    return grouped(records, ["kind", "method"], columns, ["by", "disagreement"])
 
 
 NETWORK = Part(

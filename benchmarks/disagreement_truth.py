@@ -1,23 +1,104 @@
-"""Losses of label histograms against known truth: simulated data, and Mix-MNIST's Q."""
+"""Data sets of the study of disagreement, and losses of label histograms against known truth.
+
+Simulated data, and Mix-MNIST's Q.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
+from bench.datasets import Reading
+from bench.disagreement import (
+    METHODS,
+    ONE_NUMBER,
+    HistogramWorld,
+    Trial,
+    forecasts,
+    method_of,
+    read_worlds,
+)
 from bench.splits import generator
-from disagreement_data import ALPHA, MNIST, RUNS, SEED, SIZES, Floats, draw_labels, truth, world
+from bench.world import DatasetFacts
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, grouped, markdown, number, panels, where
 
-# --- Figure 2: debiasing on data that are calibrated --------------------------------------------
+SEED = 0
+RUNS = 5
+SIZES = (2, 5)
+"""Labels per validation item."""
+
+MNIST, CIFAR = "Mix-MNIST", "CIFAR-10H"
+ALPHA = [m for m in METHODS if method_of(m).concentration]
+Floats = np.ndarray
+
+
+SIMULATED = {"perfect": (1.0, np.inf), "alpha0 = 1": (1.0, 1.0), "too sure": (2.0, np.inf)}
+"""Of simulated data sets: the power that the classifier raises f to, and alpha0 of Q around f."""
+
+
+def simulated(name: str) -> HistogramWorld:
+    """40,000 items of four classes and five labels each; f is uniform."""
+    power, alpha0 = SIMULATED[name]
+    rng = generator("simulated", SEED, name)
+    f = rng.dirichlet(np.ones(4), 40_000)
+    q = f if np.isinf(alpha0) else rng.gamma(alpha0 * f)
+    p = f**power / (f**power).sum(axis=1, keepdims=True)
+    facts = DatasetFacts(name, len(f), len(f) // 2, ("simulated",), tuple("0123"), (), "")
+    return HistogramWorld(facts, p[:, None], draw_labels(q, SIZES[-1], rng), None)
+
+
+@cache
+def world(data: Path, dataset: str) -> HistogramWorld:
+    """A data set."""
+    if dataset in SIMULATED:
+        return simulated(dataset)
+    with tempfile.TemporaryDirectory() as folder:
+        return read_worlds([file_of(data, dataset, Path(folder))], Reading())[0][0]
+
+
+def file_of(data: Path, dataset: str, folder: Path) -> Path:
+    """The file of a data set; Mix-MNIST: classifiers with the histograms of five raters, by id."""
+    if dataset == CIFAR:
+        return data / "cifar10" / "data.parquet"
+    said = pd.read_parquet(data / "mixed_lh" / "mixed_mnist_predictions.parquet")
+    labels = pd.read_parquet(data / "mixed_lh" / "mixed_mnist.parquet").set_index("id")
+    labels = labels.loc[said["id"]]
+    for column in ("partition", "y1"):
+        assert (labels[column].to_numpy() == said[column].to_numpy()).all()
+    # Without `partition`: every run halves the 15,000 items anew, and its spread holds items too.
+    kept = said[[c for c in said if c.startswith("p__")]].copy()
+    for name in (c for c in labels if c.startswith("h__")):
+        kept[name] = labels[name].to_numpy()
+    path = folder / "mix-mnist.parquet"
+    kept.to_parquet(path)
+    return path
+
+
+@cache
+def truth(data: Path) -> Floats:
+    """The label distribution Q (n, K) of every item of Mix-MNIST: `ratio` on y1, the rest on y2."""
+    said = pd.read_parquet(data / "mixed_lh" / "mixed_mnist_predictions.parquet")
+    q = np.zeros((len(said), 10))
+    rows = np.arange(len(said))
+    mixed = said["mixed"].to_numpy() == 1
+    ratio = np.where(mixed, said["ratio"], 1.0)
+    np.add.at(q, (rows, said["y1"].to_numpy()), ratio)
+    np.add.at(q, (rows[mixed], said["y2"].to_numpy()[mixed]), (1 - ratio)[mixed])
+    return q
+
+
+def draw_labels(q: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Histograms (n, K) of `size` labels of every item."""
+    return rng.multinomial(size, q / q.sum(axis=1, keepdims=True)).astype(float)
+
 
 COUNTS = (100, 250, 500, 1000, 2500, 5000, 10000)
 
@@ -30,26 +111,22 @@ def _debiasing(data: Path, n: int, items: int) -> list[Record]:
         p = rng.random(items)
         q = np.column_stack([p, 1 - p])
         losses = evaluate(draw_labels(q, n, rng), q)
-        found.append({k: losses[k] for k in ("EL_plugin", "EL", "CL_plugin", "CL")})
-    return [{"n": n, "items": items, **row} for row in found]
+        kept = {k: losses[k] for k in ("EL_plugin", "EL", "CL_plugin", "CL")}
+        found.append({"n": n, "items": items, **kept})
+    return found
 
 
-def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> str:
     def said(name: str) -> Callable[[pd.DataFrame], str]:
         return lambda own: f"{_signed(own[name].mean())} ({_signed(own[name].std())})"
 
-    def closed(bins: int, say: Callable[[pd.DataFrame], float]) -> Callable[[pd.DataFrame], str]:
-        return lambda own: _signed(bins / (3 * say(own)))
-
     columns = {
-        "runs": len,
-        "EL plugin": said("EL_plugin"),
-        "1/(3n)": closed(1, lambda own: own["n"].iloc[0]),
-        "EL debiased": said("EL"),
-        "CL plugin": said("CL_plugin"),
-        "15/(3nN)": closed(15, lambda own: own["n"].iloc[0] * own["items"].iloc[0]),
+        "runs": len, "EL plugin": said("EL_plugin"),
+        "1/(3n)": lambda own: _signed(1 / (3 * own["n"].iloc[0])),
+        "EL debiased": said("EL"), "CL plugin": said("CL_plugin"),
+        "15/(3nN)": lambda own: _signed(15 / (3 * (own["n"].iloc[0] * own["items"].iloc[0]))),
         "CL debiased": said("CL"),
-    }
+    }  # fmt: skip
     texts = records.assign(size=records["items"].map("{:,}".format))
     shown = grouped(texts, ["n", "size"], columns, ["labels", "items"])
     figure, axes = panels((9.2, 3.8), 1, 2)
@@ -62,7 +139,7 @@ def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     text = "Plugin and debiased losses by number of items"
     picture = plan.picture(figure, "disagreement-debiasing", text)
-    return {"debiasing": f"{shown}\n\n{picture}"}
+    return f"{shown}\n\n{picture}"
 
 
 def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str) -> None:
@@ -71,7 +148,7 @@ def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str)
     CL falls as 1 / items, and is drawn times their number.
     """
     by = part.groupby("items")
-    x = np.array(sorted(part["items"].unique()), dtype=float)
+    x = np.array(sorted(by.groups), dtype=float)
     scale = x if loss == "CL" else np.ones_like(x)
     for name, style in ((f"{loss}_plugin", "o-"), (loss, "s--")):
         what = "debiased" if name == loss else "plugin"
@@ -86,9 +163,6 @@ def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str)
 def _signed(value: float) -> str:
     """Three significant digits."""
     return f"{value:.2e}" if abs(value) < 1e-3 else number(value, 4)
-
-
-# --- debiased losses against the truth ----------------------------------------------------------
 
 
 def _truth(data: Path, n: int, draws: int) -> list[Record]:
@@ -117,7 +191,7 @@ def _truth(data: Path, n: int, draws: int) -> list[Record]:
     return found
 
 
-def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _truth_blocks(records: pd.DataFrame, plan: Plan) -> str:
     def known(name: str) -> Callable[[pd.DataFrame], str]:
         return lambda own: number(own[name].iloc[0], 5)
 
@@ -133,18 +207,14 @@ def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         + grouped(records[records["loss"] == loss], ["model"], head | means, ["classifier"])
         for loss, head in heads.items()
     ]
-    error = (records["debiased"] - records["truth"]).groupby(
-        [records["model"], records["n"], records["loss"]]
-    )
+    error = records.assign(gap=records["debiased"] - records["truth"])
+    error = error.groupby(["model", "n", "loss"])["gap"]
     z = (error.mean() / error.sem()).abs()
     said = (
         f"Of the {len(z)} debiased means {(z > 1.96).sum()} are more than 1.96 "
         f"standard errors from the truth; the farthest is {z.max():.2f}."
     )
-    return {"truth": "\n\n".join([*blocks, said])}
-
-
-# --- the oracle ---------------------------------------------------------------------------------
+    return "\n\n".join([*blocks, said])
 
 
 def _oracle(data: Path, run: int, n: int) -> list[Record]:
@@ -152,32 +222,26 @@ def _oracle(data: Path, run: int, n: int) -> list[Record]:
     trial = Trial(world(data, MNIST), SEED, run, n)
     q = truth(data)[trial.test]
     differ = 1 - (q**2).sum(axis=1)
-    found = []
+    found, noise = [], float((differ * (1 - differ)).mean())
     for method in _ORACLE:
         for said in forecasts(trial, method_of(method)):
             gaps = {method: said.disagreement}
             if method == "temperature":
-                gaps |= _best(said.probabilities, differ)
+                # The best that one concentration, and one of every item's own, can do with these.
+                plain = 1 - (said.probabilities**2).sum(axis=1)
+                constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
+                gaps["best constant, temperature"] = constant * plain
+                each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
+                gaps["best of each item, temperature"] = each * plain
             found += [
-                {"n": n, "model": said.name, "method": name, "gap": ((d - differ) ** 2).mean()}
+                {"n": n, "model": said.name, "method": name, "gap": ((d - differ) ** 2).mean(),
+                 "noise": noise}
                 for name, d in gaps.items()
-            ]
-    noise = float((differ * (1 - differ)).mean())
-    return [{**record, "noise": noise} for record in found]
+            ]  # fmt: skip
+    return found
 
 
-def _best(p: Floats, differ: Floats) -> dict[str, Floats]:
-    """The best that one concentration, and one of every item's own, can do with these p."""
-    plain = 1 - (p**2).sum(axis=1)
-    constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
-    each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
-    return {
-        "best constant, temperature": constant * plain,
-        "best of each item, temperature": each * plain,
-    }
-
-
-def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> str:
     parts = [f"L of the oracle, which knows Q: {number(records['noise'].iloc[0], 4)}."]
     for size, own in records.groupby("n"):
         means = own.pivot_table("gap", "model", "method", sort=False)
@@ -190,7 +254,7 @@ def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
             f"**Share of the way from one number for all items to Q, {size} labels**",
             markdown(share.map("{:.0%}".format), ["classifier"]),
         ]
-    return {"oracle": "\n\n".join(parts)}
+    return "\n\n".join(parts)
 
 
 _ORACLE = ("raw", ONE_NUMBER, "temperature", *ALPHA)

@@ -62,31 +62,19 @@ ERROR_WEIGHT, RIDGE, LEAST = 3.0, 2e-4, 0.002
 
 _POOLS: tuple[IndexName, ...] = ("raw", "calibrated")
 _SLOPES = (  # anchored, mean and sd of the slope, sd of the offsets
-    (False, 1.0, 0.15, 0.2),
-    (False, 1.5, 0.3, 0.3),
-    (False, 2.5, 0.6, 0.5),
-    (True, 1.0, 0.15, 0.2),
-    (True, 1.4, 0.35, 0.35),
-    (True, 1.2, 0.6, 0.5),
-)
+    (False, 1.0, 0.15, 0.2), (False, 1.5, 0.3, 0.3), (False, 2.5, 0.6, 0.5),
+    (True, 1.0, 0.15, 0.2), (True, 1.4, 0.35, 0.35), (True, 1.2, 0.6, 0.5),
+)  # fmt: skip
 _DEVIATIONS = (  # sds of the gap, the deviations, the votes, and the slopes by class
-    (0.0, 0.0, 0.0, 0.0),
-    (0.0, 0.0, 0.7, 0.0),
-    (0.3, 0.3, 0.8, 0.0),
-    (0.8, 1.0, 2.0, 0.4),
-)
+    (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.7, 0.0), (0.3, 0.3, 0.8, 0.0), (0.8, 1.0, 2.0, 0.4),
+)  # fmt: skip
 _LATENT: tuple[IndexName, ...] = ("latent", "votes")
 LIBRARY = (
-    *(
-        Belief(1.0, pool, *slope, *deviation)
-        for pool, slope, deviation in product(_POOLS, _SLOPES, _DEVIATIONS)
-    ),
-    *(
-        Belief(1.0, name, False, slope, sd, offset, vote_sd=vote)
-        for name, (slope, sd), (offset, vote) in product(
-            _LATENT, ((0.8, 0.4), (1.6, 0.8)), ((0.5, 0.0), (1.5, 0.0), (2.5, 1.0))
-        )
-    ),
+    *(Belief(1.0, pool, *slope, *deviation)
+      for pool, slope, deviation in product(_POOLS, _SLOPES, _DEVIATIONS)),
+    *(Belief(1.0, name, False, slope, sd, offset, vote_sd=vote)
+      for name, (slope, sd), (offset, vote) in product(
+          _LATENT, ((0.8, 0.4), (1.6, 0.8)), ((0.5, 0.0), (1.5, 0.0), (2.5, 1.0)))),
     Belief(1.0, "raw", False, 1.0, 0.05, 0.05),
     Belief(1.0, "calibrated", True, 1.0, 0.05, 0.05),
     Belief(1.0, "ordinal", False, 1.0, 0.5, 1.0),
@@ -98,13 +86,10 @@ LIBRARY = (
     Belief(1.0, "rank", False, 0.0, 3.0, 2.5),
     Belief(1.0, "rank", False, 0.0, 9.0, 5.0),
     Belief(1.0, "without", True, 1.0, 0.4, 2.0),
-    *(
-        Belief(1.0, "reference", False, 1.0, slope_sd, offset, deviation_sd=deviation)
-        for (offset, slope_sd), deviation in product(
-            ((0.1, 0.05), (0.5, 0.2), (1.5, 0.4)), (0.0, 0.5, 1.5)
-        )
-    ),
-)
+    *(Belief(1.0, "reference", False, 1.0, slope_sd, offset, deviation_sd=deviation)
+      for (offset, slope_sd), deviation in product(
+          ((0.1, 0.05), (0.5, 0.2), (1.5, 0.4)), (0.0, 0.5, 1.5))),
+)  # fmt: skip
 """What a belief rests on, and the sds of what labels may change: those of the trials that the
 documentation reports (docs/default.md) around a grid."""
 
@@ -118,9 +103,6 @@ class Seen(NamedTuple):
     truth: Floats
     n_labeled: int
     family: str
-
-
-# --- what every belief says of a set --------------------------------------------------------
 
 
 class Job(NamedTuple):
@@ -149,17 +131,16 @@ class Job(NamedTuple):
 
 def look(job: Job, parts: Path) -> Seen | None:
     """What the beliefs say of a set; kept in a file. None where a set cannot be made."""
-    path = parts / f"{job.number:08x}.npz"
+    path, arrays = parts / f"{job.number:08x}.npz", Seen._fields[:4]
     if path.exists():
         kept = np.load(path)
-        found = (kept[name] for name in Seen._fields[:4])
-        return Seen(*found, job.n_labeled, job.family)
+        return Seen(*(kept[name] for name in arrays), job.n_labeled, job.family)
     with using_workers(1):
         seen = _look(job)
-    partial_path = path.with_suffix(f".{os.getpid()}")
-    with partial_path.open("wb") as file:
-        np.savez(file, **{name: getattr(seen, name) for name in Seen._fields[:4]})
-    partial_path.replace(path)
+    draft = path.with_suffix(f".{os.getpid()}")
+    with draft.open("wb") as file:
+        np.savez(file, **dict(zip(arrays, seen, strict=False)))
+    draft.replace(path)
     return seen
 
 
@@ -177,18 +158,14 @@ def _look(job: Job) -> Seen:
     evidence, means, sds = [], [], []
     for log_evidence, posterior in each_belief(LIBRARY, DRAWS, some, rng, reference):
         evidence.append(log_evidence)
-        if not np.isfinite(log_evidence):
-            means.append(np.full_like(means[0], np.nan))
-            sds.append(means[-1])
-            continue
-        drawn = metrics.of(posterior.block(np.arange(DRAWS), slice(None)))
+        drawn = np.full((1, *means[0].shape) if means else 1, np.nan)
+        if np.isfinite(log_evidence):
+            drawn = metrics.of(posterior.block(np.arange(DRAWS), slice(None)))
         means.append(drawn.mean(axis=0))
         sds.append(drawn.std(axis=0))
     onehot = np.eye(everything.n_classes)[everything.labels][:, :, None]
-    truth = _Metrics(everything).of(onehot)[0]
-    return Seen(
-        np.array(evidence), np.array(means), np.array(sds), truth, job.n_labeled, job.family
-    )
+    found = *map(np.array, (evidence, means, sds)), _Metrics(everything).of(onehot)[0]
+    return Seen(*found, job.n_labeled, job.family)
 
 
 def _tilted(everything: Predictions, rows: Ints, rng: np.random.Generator) -> Ints:
@@ -210,9 +187,7 @@ class _Metrics:
     """Metrics of some items, whatever their labels; NaN where a classifier lacks what they need."""
 
     def __init__(self, predictions: Predictions) -> None:
-        self.n_models = predictions.n_models
-        self.plans = []
-        chosen = resolve(METRICS)
+        self.n_models, self.plans, chosen = predictions.n_models, [], resolve(METRICS)
         for j in range(predictions.n_models):
             for needs in {metric.needs for metric in chosen.values()}:
                 rows = np.flatnonzero(predictions.provides(needs)[:, j])
@@ -232,16 +207,13 @@ class _Metrics:
         return out
 
 
-# --- weights --------------------------------------------------------------------------------
-
-
 class Table(NamedTuple):
-    """All sets, padded to eight classifiers with NaN."""
+    """All sets, padded to eight classifiers with NaN: the fields of `Seen`, (S, ...) each."""
 
-    evidence: Floats  # (S, C)
-    mean: Floats  # (S, C, Q, M)
+    evidence: Floats
+    mean: Floats
     sd: Floats
-    truth: Floats  # (S, Q, M)
+    truth: Floats
     n_labeled: Ints
     family: np.ndarray
 
@@ -254,14 +226,10 @@ def tabulate(sets: Sequence[Seen]) -> Table:
         gap = most - values.shape[-1]
         return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, gap)], constant_values=np.nan)
 
-    return Table(
-        np.array([s.evidence - s.evidence.max() for s in sets]),
-        np.array([padded(s.mean) for s in sets]),
-        np.array([padded(s.sd) for s in sets]),
-        np.array([padded(s.truth) for s in sets]),
-        np.array([s.n_labeled for s in sets]),
-        np.array([s.family for s in sets]),
-    )
+    rows = [
+        (s.evidence - s.evidence.max(), *map(padded, (s.mean, s.sd, s.truth)), *s[4:]) for s in sets
+    ]
+    return Table(*map(np.array, zip(*rows, strict=True)))
 
 
 def learn(table: Table) -> Floats:
@@ -311,12 +279,9 @@ def _learned(table: Table, chosen: Bools) -> Floats:
     )
     weights = np.where(chosen, softmax(found.x, axis=0), 0.0)
     weights /= weights.sum()
-    kinds = np.array([belief.pool for belief in LIBRARY])
-    best = [
-        np.argmax(np.where(kinds == kind, weights, -1)) for kind in dict.fromkeys(kinds[chosen])
-    ]
-    small = weights < LEAST
-    small[best] = False
+    kinds, small = np.array([belief.pool for belief in LIBRARY]), weights < LEAST
+    for kind in kinds[chosen]:
+        small[np.argmax(np.where(kinds == kind, weights, -1))] = False
     weights[small] = 0
     return np.asarray(weights / weights.sum())
 
@@ -330,9 +295,8 @@ def main() -> None:
     jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
     jobs += [
         Job(target.family, seed, name)
-        for seed in range(said.tables)
-        for name, target in prior_tables.targets().items()
-    ]
+        for seed in range(said.tables) for name, target in prior_tables.targets().items()
+    ]  # fmt: skip
     sets = list(spread(partial(look, parts=said.parts), jobs, said.workers, "sets"))
     table = tabulate(sets)
     families = ["", *sorted(set(table.family))]

@@ -18,7 +18,7 @@ import os
 import platform
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -69,10 +69,8 @@ class Work(NamedTuple):
         groups = f", {case.groups:,} groups" if case.groups else ""
         held = {"arrays": "", "file": ", Parquet", "votes": " of votes"}[self.source]
         metrics = f", {self.metrics[0]}" if self.metrics and len(self.metrics) == 1 else ""
-        return (
-            f"{self.method}{metrics}, {case.rows:,} x {case.models:,}{held}, K={case.classes:,}"
-            f"{groups}, {case.labels:,} labels"
-        )
+        size = f"{case.rows:,} x {case.models:,}{held}, K={case.classes:,}{groups}"
+        return f"{self.method}{metrics}, {size}, {case.labels:,} labels"
 
 
 WORKS = {
@@ -93,39 +91,31 @@ WORKS = {
 }
 
 
-def _axis(field: str, values: tuple[int, ...], base: Case) -> dict[int, Work]:
-    return {value: Work(base._replace(**{field: value})) for value in values}
-
-
 GROWTH = {
-    "rows": _axis("rows", (2_000, 20_000, 200_000), Case(5, 0)),
-    "classifiers": _axis("models", (2, 20), Case(0, 5_000)),
-    "classes": _axis("classes", (2, 20, 200), Case(3, 2_000, labels=400)),
-    "groups": _axis("groups", (10, 100, 1_000), Case(3, 50_000, labels=1_000)),
-    "labels": _axis("labels", (20, 200, 2_000), Case(5, 20_000)),
+    "rows": {n: Work(Case(5, n)) for n in (2_000, 20_000, 200_000)},
+    "classifiers": {m: Work(Case(m, 5_000)) for m in (2, 20)},
+    "classes": {k: Work(Case(3, 2_000, k, labels=400)) for k in (2, 20, 200)},
+    "groups": {g: Work(Case(3, 50_000, groups=g, labels=1_000)) for g in (10, 100, 1_000)},
+    "labels": {n: Work(Case(5, 20_000, labels=n)) for n in (20, 200, 2_000)},
 }
-
-# --- within a process -----------------------------------------------------------------------------
 
 
 def part(case: Case, start: int, rows: int) -> pa.Table:
     """Some rows: classifiers share an error, and differ in skill; the first rows are labeled."""
-    rng = np.random.default_rng([SEED, start, case.classes])
+    rng, two = np.random.default_rng([SEED, start, case.classes]), case.classes == 2
     truth = rng.integers(case.classes, size=rows)
-    if case.classes == 2:
+    if two:
         truth = (rng.random(rows) < 0.3).astype(np.int64)
     shown = np.arange(start, start + rows) < case.labels
     columns: dict[str, Any] = {"label": pa.array(truth, mask=~shown)}
     if case.groups:
         columns["site"] = rng.integers(case.groups, size=rows).astype(np.int32)
-    skill = np.linspace(1.5, 3.0, case.models)
-    if case.classes == 2:
-        shared = 0.7 * rng.normal(size=rows)
-        for j in range(case.models):
+    skill, shared = np.linspace(1.5, 3.0, case.models), 0.7 * rng.normal(size=rows * two)
+    for j in range(case.models):
+        if two:
             z = skill[j] * (truth - 0.5) + shared + rng.normal(size=rows)
             columns[f"p__m{j}__1"] = (1 / (1 + np.exp(-z))).astype(np.float32)
-        return pa.table(columns)
-    for j in range(case.models):
+            continue
         z = rng.normal(size=(rows, case.classes)).astype(np.float32)
         z[np.arange(rows), truth] += 2 * skill[j]
         p = np.exp(z)
@@ -218,9 +208,6 @@ def child(work: Work, folder: str | Path) -> Record:
     return found
 
 
-# --- runs -----------------------------------------------------------------------------------------
-
-
 class Runner(NamedTuple):
     """How works are run: in processes of their own, at most `limit` seconds each."""
 
@@ -253,31 +240,12 @@ class Runner(NamedTuple):
                     found[side].append(self.run(call, tree))
         record: Record = {"name": name, "work": str(work), "small": work.is_small,
                           "yardstick": measure, "without_numba": self.without_numba}  # fmt: skip
-        return record | {side: _medians(runs) for side, runs in found.items()}
-
-
-def _medians(runs: list[Record]) -> Record:
-    for run in runs:
-        if "failed" in run:
-            return run
-    return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def ratio(record: Record, of: str) -> str:
-    """How many times as much before as after; empty where one is not there."""
-    before, after = record["before"], record["after"]
-    if "failed" in before or "failed" in after:
-        return ""
-    return f"{before[of] / after[of]:.2f}"
-
-
-def _cells(side: Record) -> list[str]:
-    if "failed" in side:
-        return [side["failed"], "", ""]
-    return [f"{side['cpu']:.2f} s", f"{side['seconds']:.2f} s", f"{side['mb']:,.0f} MB"]
+        for side, runs in found.items():
+            medians = {key: [run.get(key) for run in runs] for key in runs[0]}
+            record[side] = next((run for run in runs if "failed" in run), None) or {
+                key: statistics.median(each) for key, each in medians.items()
+            }
+        return record
 
 
 def table(records: list[Record]) -> str:
@@ -288,17 +256,22 @@ def table(records: list[Record]) -> str:
         "estimate", "before: processor", "wall", "peak", "after: processor", "wall", "peak",
         "times as fast", "memory", "mean value, width",
     ]  # fmt: skip
-    rows = [
-        [
+    rows = []
+    for record in records:
+        sides = record["before"], record["after"]
+        done = [side for side in sides if "failed" not in side]
+        rows.append([
             record["work"] + " (first call)" * (not record["small"])
-            + ", without numba" * record["without_numba"],
-            *_cells(record["before"]), *_cells(record["after"]), ratio(record, "cpu"),
-            ratio(record, "mb"),
-            " -> ".join(f"{side['value']:.4f}, {side['high'] - side['low']:.4f}"
-                        for side in (record["before"], record["after"]) if "failed" not in side),
-        ]
-        for record in records
-    ]  # fmt: skip
+            + ", without numba" * record["without_numba"]
+        ])  # fmt: skip
+        for side in sides:
+            rows[-1] += [side["failed"], "", ""] if "failed" in side else [
+                f"{side['cpu']:.2f} s", f"{side['seconds']:.2f} s", f"{side['mb']:,.0f} MB"
+            ]  # fmt: skip
+        for of in ("cpu", "mb"):
+            rows[-1].append(f"{sides[0][of] / sides[1][of]:.2f}" if len(done) == 2 else "")
+        said = (f"{side['value']:.4f}, {side['high'] - side['low']:.4f}" for side in done)
+        rows[-1].append(" -> ".join(said))
     return markdown(head, rows)
 
 
@@ -324,8 +297,8 @@ def growth_table(axes: Mapping[str, list[Record]]) -> str:
 
 def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) -> str:
     """The section of docs/speed.md."""
-    everything = [*records, *(record for found in axes.values() for record in found)]
-    sticks = [record["yardstick"] for record in everything if "failed" not in record["yardstick"]]
+    sticks = [record["yardstick"] for found in (records, *axes.values()) for record in found]
+    sticks = [stick for stick in sticks if "failed" not in stick]
     stick = ", ".join(
         f"{name} {statistics.median(each):.2f} s ({min(each):.2f} to {max(each):.2f})"
         for name in ("numpy", "scikit-learn")
@@ -341,20 +314,6 @@ def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) 
         return text
     about = "How processor time grows with each size, the others held:"
     return f"{text}\n\n{about}\n\n{growth_table(axes)}"
-
-
-def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
-    """Every record as it is there, with its axis of growth, if any."""
-    trees = {"before": given.before.resolve(), "after": given.after.resolve()}
-    runner = Runner(given.work, given.limit)
-    for blocked in (False, True) if given.without_numba else (False,):
-        for name in given.works or WORKS:
-            own = runner._replace(without_numba=blocked)
-            yield None, own.alternating(name, WORKS[name], trees, given.repeats)
-    for axis in given.growth or ():
-        for size, work in GROWTH[axis].items():
-            record = runner.alternating(axis, work, trees, given.repeats)
-            yield axis, record | {"size": size}
 
 
 def main() -> None:
@@ -376,11 +335,20 @@ def main() -> None:
             parser.error(f"there is no {unknown[0]!r}; there are {', '.join(known)}")
     if given.growth == []:
         given.growth = list(GROWTH)
+    trees = {"before": given.before.resolve(), "after": given.after.resolve()}
+    blocked = (False, True) if given.without_numba else (False,)
+    asked = [("", name, WORKS[name], out) for out in blocked for name in given.works or WORKS]
+    asked += [
+        (a, size, work, False) for a in given.growth or () for size, work in GROWTH[a].items()
+    ]
     records: list[Record] = []
     axes: dict[str, list[Record]] = {}
-    for axis, record in runs(given):
+    for axis, name, work, without in asked:
+        runner = Runner(given.work, given.limit, without)
+        record = runner.alternating(axis or name, work, trees, given.repeats)
         print(json.dumps(record), file=sys.stderr, flush=True)
-        (records if axis is None else axes.setdefault(axis, [])).append(record)
+        own = axes.setdefault(axis, []) if axis else records
+        own.append(record | ({"size": name} if axis else {}))
         if given.json:
             given.json.write_text(json.dumps({"works": records, "growth": axes}, indent=1) + "\n")
     text = page(records, axes, given.repeats)

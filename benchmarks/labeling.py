@@ -19,13 +19,12 @@ import pandas as pd
 from scipy.special import ndtri
 
 import fewlabels as fl
-from curves_bands import Way, measure
-from curves_data import SPE_LISTS, draw, stream
+from curves_bands import SPE_LISTS, Way, draw, measure
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
-from parts import SEED, Part, Plan, Record, Some, crossed, run_page
-from runs import averaged, grouped, number, table, where
+from parts import SEED, Part, Plan, Record, Some, crossed, run_page, stream
+from runs import averaged, grouped, number, share, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of
 
@@ -35,8 +34,8 @@ LOOKS = (10, 20, 50, 100, 200)
 BATCHES = (10,) * 5 + (25,) * 6
 """How many items are labeled at a time, up to the last look."""
 METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
-MADE_SETS = ("classification-9000", "shapes-9001", "hastie-9002", "tumours-9003")
-SETS = ("CivilComments", "Adult", "CIFAR-10", "NELL animal", "NELL city", *MADE_SETS)
+SETS = ("CivilComments", "Adult", "CIFAR-10", "NELL animal", "NELL city", "classification-9000",
+        "shapes-9001", "hastie-9002", "tumours-9003")  # fmt: skip
 RUNS = 5
 EVEN = ("random", "stratified")
 OTHERS = ("active testing", "uncertainty")
@@ -57,11 +56,10 @@ class Labeled(NamedTuple):
     probability: list[float]
     left: list[int]
 
-    def add(self, rows: list[int], probability: list[float], left: list[int]) -> None:
+    def add(self, *more: list[Any]) -> None:
         """Label more items."""
-        self.rows.extend(rows)
-        self.probability.extend(probability)
-        self.left.extend(left)
+        for own, new in zip(self, more, strict=True):
+            own.extend(new)
 
     def shown(self, items: fl.Predictions, weighted: bool) -> fl.Predictions:
         """The items with these labels, which may have their LURE weights."""
@@ -75,10 +73,8 @@ class Labeled(NamedTuple):
 
 def _items(data: Path, name: str, run: int) -> fl.Predictions:
     """The items of a run, with all labels; of several classes the first against the rest."""
-    if name in MADE:
-        predictions = make_set(*MADE[name], population=4_000).predictions
-    else:
-        predictions = load(name, data).predictions
+    made = make_set(*MADE[name], population=4_000) if name in MADE else load(name, data)
+    predictions = made.predictions
     rows = stream("labeling", name, run).permutation(predictions.n_items)[:ITEMS]
     return predictions.take(rows)
 
@@ -143,10 +139,7 @@ def _answers(
 ) -> list[dict[str, Any]]:
     """Error, width and coverage of the answer to each question."""
     metrics = [m for m in METRICS if m in questions] or ["accuracy"]
-    if {"difference", "best"} & set(questions) and "accuracy" not in metrics:
-        metrics.append("accuracy")
-    found = fl.estimate(shown, method, metrics, confidence_level=LEVEL,
-                        estimand="sample")  # fmt: skip
+    found = fl.estimate(shown, method, metrics, confidence_level=LEVEL, estimand="sample")
     out = []
     for question in questions:
         metric = question if question in METRICS else "accuracy"
@@ -155,17 +148,16 @@ def _answers(
         aim = truth[:, METRICS.index(metric)]
         if question == "best":
             regret = float(aim.max() - aim[np.nanargmax(value)])
-            out.append({"question": question, "error": regret, "width": np.nan, "held": np.nan})
+            out.append({"error": regret, "width": np.nan, "held": np.nan})
             continue
         if question == "difference":
             gap = found.difference(*found.models[:2], "accuracy")
             (value, low, high), aim = np.array(gap)[:, None], aim[:1] - aim[1:2]
         held = (low <= aim + 1e-12) & (aim <= high + 1e-12)
-        out.append({
-            "question": question, "error": float(np.nanmean(np.abs(value - aim))),
-            "width": float(np.nanmean(high - low)), "held": float(held.mean()),
-        })  # fmt: skip
-    return out
+        out.append({"error": float(np.nanmean(np.abs(value - aim))),
+                    "width": float(np.nanmean(high - low)),
+                    "held": float(held.mean())})  # fmt: skip
+    return [{"question": question} | one for question, one in zip(questions, out, strict=True)]
 
 
 def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) -> Record:
@@ -178,50 +170,43 @@ def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) 
     truth = truth_of(items, METRICS)[:, 0]
     missed = [bool(((low > t) | (high < t)).any())
               for (low, high), t in zip(ends.values(), truth, strict=True)]  # fmt: skip
-    width = float(np.mean([high[-1] - low[-1] for low, high in ends.values()]))
     return {"name": name, "run": run, "way": way, "method": "guard", "labels": len(done.rows),
-            "question": "guard", "error": float(np.mean(missed)), "width": width,
+            "question": "guard", "error": float(np.mean(missed)),
+            "width": float(np.mean([high[-1] - low[-1] for low, high in ends.values()])),
             "held": float(1 - np.mean(missed))}  # fmt: skip
 
 
 def question_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors beside random's, by question and labels; coverage; the guard; by set."""
-    is_guard = records["method"] == "guard"
-    by_method = dict([*records[~is_guard].groupby("method")])
+    by = dict([*records.groupby("method")])
     return {
-        "errors": _errors(by_method["auto"]),
-        "labels-alone": _errors(by_method["labeled"]),
-        "coverage": _coverage(records[~is_guard]),
-        "guard": _guards(records[is_guard]),
-        "sets": _by_set(by_method["auto"]),
-    }
-
-
-def _ratio(mean: pd.DataFrame, way: str) -> str:
-    """Geometric mean over sets of error / random's error, and its standard error over sets."""
-    logs = np.log((mean[way] + 1e-6) / (mean["random"] + 1e-6)).dropna()
-    error = f" ± {np.exp(logs.mean()) * logs.sem():.2f}" if len(logs) > 1 else ""
-    return f"{np.exp(logs.mean()):.2f}{error}"
+        "errors": _errors(by["auto"]), "labels-alone": _errors(by["labeled"]),
+        "coverage": _coverage(records[records["method"] != "guard"]),
+        "guard": _guards(by["guard"]), "sets": _by_set(by["auto"]),
+    }  # fmt: skip
 
 
 def _errors(answers: pd.DataFrame) -> str:
+    def ratio(mean: pd.DataFrame, way: str) -> str:
+        logs = np.log((mean[way] + 1e-6) / (mean["random"] + 1e-6)).dropna()
+        error = f" ± {np.exp(logs.mean()) * logs.sem():.2f}" if len(logs) > 1 else ""
+        return f"{np.exp(logs.mean()):.2f}{error}"
+
     rows, ways = [], (*EVEN[1:], "informative", *OTHERS)
     for question, labels in product(QUESTIONS, LOOKS):
         own = answers[(answers["question"] == question) & (answers["labels"] == labels)]
         random = own[own["way"] == "random"]["error"].mean()
         mean = own.groupby(["name", "way"])["error"].mean().unstack()
-        rows.append([question, labels, number(random, 4), *(_ratio(mean, w) for w in ways)])
+        rows.append([question, labels, number(random, 4), *(ratio(mean, w) for w in ways)])
     return table(["question", "labels", "error of random", *ways], rows)
 
 
 def _coverage(answers: pd.DataFrame) -> str:
-    columns = {
-        "coverage": lambda own: f"{own['held'].mean():.0%}",
-        "least of question and labels": lambda own: (
-            f"{own.groupby(['question', 'labels'])['held'].mean().min():.0%}"
-        ),
-        "width": averaged("width"),
-    }
+    def least(own: pd.DataFrame) -> str:
+        return f"{own.groupby(['question', 'labels'])['held'].mean().min():.0%}"
+
+    columns = {"coverage": share("held"), "least of question and labels": least,
+               "width": averaged("width")}  # fmt: skip
     order = pd.MultiIndex.from_product([("auto", "labeled"), (*EVEN, "informative", *OTHERS)])
     place = order.get_indexer(pd.MultiIndex.from_frame(answers[["method", "way"]]))
     known = answers.iloc[np.argsort(place, kind="stable")].dropna(subset="held")
@@ -229,21 +214,18 @@ def _coverage(answers: pd.DataFrame) -> str:
 
 
 def _guards(found: pd.DataFrame) -> str:
-    columns = {
-        "runs": len,
-        "misses at some look": lambda own: (
-            f"{own['error'].mean():.1%} ± {100 * own['error'].sem():.1f}"
-        ),
-        f"width at {LOOKS[-1]} labels": averaged("width"),
-    }
+    def misses(own: pd.DataFrame) -> str:
+        return f"{own['error'].mean():.1%} ± {100 * own['error'].sem():.1f}"
+
+    columns = {"runs": len, "misses at some look": misses,
+               f"width at {LOOKS[-1]} labels": averaged("width")}  # fmt: skip
     return grouped(found, ["way"], columns, ["order"])
 
 
 def _by_set(answers: pd.DataFrame) -> str:
     def both(own: pd.DataFrame) -> str:
-        return " / ".join(
-            where("way", w, averaged("error", 4))(own) for w in ("random", "informative")
-        )
+        ways = ("random", "informative")
+        return " / ".join(where("way", way, averaged("error", 4))(own) for way in ways)
 
     columns = {
         f"{name}, {n} labels: random / informative": where("question", q, where("labels", n, both))
@@ -252,8 +234,6 @@ def _by_set(answers: pd.DataFrame) -> str:
     }
     return grouped(answers, ["name"], columns, ["set"])
 
-
-# --- curves and thresholds ------------------------------------------------------------------------
 
 _LISTS = SPE_LISTS[::4]
 _ORDERS = (*EVEN, "informative", "precision", "uncertainty")
@@ -269,48 +249,43 @@ def curve_run(data: Path, name: str, trial: int) -> list[Record]:
             shown = scores.show(np.array(rows, dtype=np.int64))
             rows += _curve_items(shown, order, size, trial, len(rows))
             if len(rows) in (20, 50, 100):
-                records.append({"name": name, "order": order, "labels": len(rows),
-                                **_curve_found(scores.show(np.array(rows)), truth)})  # fmt: skip
+                found, curve = measure(scores.show(np.array(rows)), Way("auto"), truth, 0)
+                near = np.abs(truth.y - 0.8) < 0.1
+                gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
+                records.append({"name": name, "order": order, "labels": len(rows), **found,
+                                "near": float(gap)})  # fmt: skip
     return records
 
 
 def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before: int) -> list[int]:
+    how = {"size": size, "before": before, "random_state": seed}
     if order in EVEN:
-        found = next_items(shown, order=order, size=size, random_state=seed, before=before)
-        return found.items.tolist()
+        return next_items(shown, order=order, **how).items.tolist()
     if order == "uncertainty":
-        posterior = fl.estimate(shown, metrics="accuracy").posterior.marginals()
-        return _least(shown, np.abs(posterior[:, 1] - 0.5), size)
+        p = fl.estimate(shown, metrics="accuracy").posterior.marginals()[:, 1]
+        return _least(shown, np.abs(p - 0.5), size)
     precision = 0.8 if order == "precision" else None
-    found = fl.label_next(shown, size=size, before=before, min_precision=precision,
-                          random_state=seed)  # fmt: skip
-    return found.items.tolist()
+    return fl.label_next(shown, min_precision=precision, **how).items.tolist()
 
 
-def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> Record:
-    found, curve = measure(shown, Way("auto"), truth, 0)
-    near = np.abs(truth.y - 0.8) < 0.1
-    gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
-    return found | {"near": float(gap)}
-
-
-def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def curve_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Errors and bands by order and labels."""
     lists = records.groupby(["labels", "order", "name"])["area"].mean()
-    rows = []
-    for labels, order in product((20, 50, 100), _ORDERS):
-        own = records[(records["labels"] == labels) & (records["order"] == order)]
+
+    def beside(own: pd.DataFrame) -> str:
+        labels, order = own[["labels", "order"]].iloc[0]
         logs = np.log(lists[labels, order] / lists[labels, "random"])
-        rows.append([
-            labels, order, number(own["area"].mean(), 4), f"{np.exp(logs.mean()):.2f}",
-            number(own["near"].mean(), 4), number(own["width"].mean(), 3),
-            f"{own['covered'].mean():.0%}",
-        ])  # fmt: skip
-    header = ["labels", "order", "area", "beside random", "near precision .8", "width", "coverage"]
-    return {"curves": table(header, rows)}
+        return f"{np.exp(logs.mean()):.2f}"
 
+    columns = {
+        "area": averaged("area", 4), "beside random": beside,
+        "near precision .8": averaged("near", 4), "width": averaged("width"),
+        "coverage": share("covered"),
+    }  # fmt: skip
+    order = records["order"].map(_ORDERS.index)
+    records = records.iloc[np.lexsort((order, records["labels"]))]
+    return grouped(records, ["labels", "order"], columns)
 
-# --- when to stop ---------------------------------------------------------------------------------
 
 _STOPS = 400
 
@@ -332,39 +307,29 @@ def stopping_run(data: Path, share: float) -> list[Record]:
             LEVEL,
         )
 
-        def first(met: Floats) -> int:
-            """The first look from the tenth label on at which a rule is met, or the last."""
-            return 9 + int(met[9:].argmax()) if met[9:].any() else 199
-
-        def add(rule: str, labels: int, missed: bool, ever: bool, run: int = run) -> None:
-            records.append({"rule": rule, "share": share, "run": run, "labels": labels,
-                            "missed": bool(missed), "ever": bool(ever)})  # fmt: skip
-
-        for rule, below, above, met in (
-            ("Wilson after every label, width at most .15", centre - half, centre + half,
-             2 * half <= 0.15),
-            ("ours, width at most .15", low, high, high - low <= 0.15),
-        ):  # fmt: skip
-            missed, at = (below > mean) | (above < mean), first(met)
-            add(rule, at + 1, missed[at], missed[9:].any())
-        over = (ones[49] / 50 > 0.9) != (mean > 0.9)
-        add("agreement above .9 on 50", 50, over, over)
         sure = (low > 0.9) | (high < 0.9)
-        at = first(sure)
-        wrong = sure[at] and (low[at] > 0.9) != (mean > 0.9)
-        add("ours, above or below .9", at + 1, wrong, wrong)
+        rules = {  # where one would stop, and what would be wrong there
+            "Wilson after every label, width at most .15":
+                (2 * half <= 0.15, (centre - half > mean) | (centre + half < mean)),
+            "ours, width at most .15": (high - low <= 0.15, (low > mean) | (high < mean)),
+            "agreement above .9 on 50": (count == 50, (ones / count > 0.9) != (mean > 0.9)),
+            "ours, above or below .9": (sure, sure & ((low > 0.9) != (mean > 0.9))),
+        }  # fmt: skip
+        for rule, (met, wrong) in rules.items():
+            # The first look from the tenth label on at which a rule is met, or the last.
+            at = 9 + int(met[9:].argmax()) if met[9:].any() else 199
+            ever = wrong[9:].any() if "width" in rule else wrong[at]
+            records.append({"rule": rule, "share": share, "run": run, "labels": at + 1,
+                            "missed": bool(wrong[at]), "ever": bool(ever)})  # fmt: skip
     return records
 
 
-def stopping_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def stopping_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """How often each rule is wrong where it stops, and at any look, and when it stops."""
-    columns = {
-        "wrong where it stops": lambda own: f"{own['missed'].mean():.1%}",
-        "wrong at some look": lambda own: f"{own['ever'].mean():.1%}",
-        "labels": lambda own: f"{own['labels'].mean():.0f}",
-    }
+    columns = {"wrong where it stops": share("missed", 1), "wrong at some look": share("ever", 1),
+               "labels": averaged("labels", "{:.0f}".format)}  # fmt: skip
     texts = records.assign(accuracy=records["share"].map("{:.2f}".format))
-    return {"stopping": grouped(texts, ["rule", "accuracy"], columns, ["rule", "true accuracy"])}
+    return grouped(texts, ["rule", "accuracy"], columns, ["rule", "true accuracy"])
 
 
 PARTS = {

@@ -50,12 +50,9 @@ def timed(function: Callable[[], Any]) -> tuple[dict[str, float], Any]:
 
 
 def elsewhere(
-    module: str,
-    call: str,
-    environment: Mapping[str, str] | None = None,
-    limit: float | None = None,
-    without: Sequence[str] = (),
-) -> Any:
+    module: str, call: str, environment: Mapping[str, str] | None = None,
+    limit: float | None = None, without: Sequence[str] = (),
+) -> Any:  # fmt: skip
     """What a call within a module of this folder gives in a fresh interpreter.
 
     Modules named by `without` cannot be imported there. A `RuntimeError` says that the call failed,

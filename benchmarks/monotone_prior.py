@@ -29,17 +29,8 @@ from sklearn.metrics import roc_auc_score
 
 from fewlabels.kernels.importance import sequential_monte_carlo
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.curves.ordered_rates import (
-    NEEDS_ZERO,
-    PARAMETERS,
-    SHAPE,
-    PooledLabels,
-    ScoreCoordinates,
-    ScoreScale,
-    Step,
-    pool,
-    shape_statistics,
-)
+from fewlabels.methods.curves import ordered_rates as rates
+from fewlabels.methods.curves.ordered_rates import PARAMETERS, SHAPE, PooledLabels, ScoreCoordinates
 from fewlabels.methods.per_model import margin
 from runs import ROOT, command_line, spread
 from score_lists import PACKAGE, REPORTED_ON, ScoreList, collect, data_sets
@@ -84,25 +75,21 @@ def example_of(found: ScoreList) -> Example:
     """The curve of a list from up to `MOST_LABELS` of its labels, and how far its classes part."""
     rng = np.random.default_rng(found.key)
     margins = margin(found.scores, probability=found.probability)
-    scale = ScoreScale.of(margins)
+    scale = rates.ScoreScale.of(margins)
     places = scale.places(margins)
     chosen = rng.permutation(len(margins))[:MOST_LABELS]
     evidence = np.zeros((len(chosen), 2))
     evidence[np.arange(len(chosen)), 1 - found.labels[chosen]] = -np.inf
     at = ScoreCoordinates(places.x[chosen], places.z[chosen])
-    seen = pool(at, evidence, np.ones(len(evidence)), BINS)
+    seen = rates.pool(at, evidence, np.ones(len(evidence)), BINS)
     curves = {
         name: _curve(seen, zero, rng) for name, zero in (("zero", scale.zero), ("free", None))
     }
     area = roc_auc_score(found.labels, margins)
     return Example(
-        found.data_set,
-        found.probability,
-        found.shift == "noisy labels",
-        shape_statistics(margins, scale),
-        float(logit(np.clip(area, *AREA_RANGE))),
-        curves,
-    )
+        found.data_set, found.probability, found.shift == "noisy labels",
+        rates.shape_statistics(margins, scale), float(logit(np.clip(area, *AREA_RANGE))), curves,
+    )  # fmt: skip
 
 
 def _curve(
@@ -111,7 +98,7 @@ def _curve(
     """Posterior mean (6,) and covariance (6, 6) of a curve under a wide normal prior."""
 
     def log_likelihood(points: Floats) -> Floats:
-        return seen.log_likelihood(Step.of(WIDE * points, zero))
+        return seen.log_likelihood(rates.Step.of(WIDE * points, zero))
 
     start = rng.standard_normal((PARTICLES, len(PARAMETERS)))
     cloud = sequential_monte_carlo(log_likelihood, start, rng)
@@ -257,31 +244,22 @@ def learn(examples: Sequence[Example], *, probability: bool, zero: str) -> dict[
     weights = weigh(own)
     used = np.ones(len(SHAPE), dtype=bool)
     if zero == "free":
-        used[list(NEEDS_ZERO)] = False
+        used[list(rates.NEEDS_ZERO)] = False
     # Only the logits of probabilities have a unit.
     used[SHAPE.index("log spread")] = probability
     separation = regress(own, weights, used)
     likelihoods = Likelihoods.of([example.curves[zero] for example in own], separation.values)
-    mixture, fit = max(
-        (deconvolve(likelihoods, weights, seed) for seed in range(STARTS)),
-        key=lambda found: found[1],
-    )
+    starts = (deconvolve(likelihoods, weights, seed) for seed in range(STARTS))
+    mixture, fit = max(starts, key=lambda found: found[1])
     unit = "probability" if probability else "score"
     print(
         f"{unit}, {zero}: {len(own)} lists, separation R^2 {separation.r_squared:.3f}, mean "
         f"log-likelihood {fit:.3f}, weights {np.round(mixture.weights, 2).tolist()}"
     )
-    arrays = {
-        "coefficients": separation.coefficients,
-        "low": separation.low,
-        "high": separation.high,
-        **mixture._asdict(),
-    }
-    return {
-        "lists": len(own),
-        "r_squared": _six_digits(separation.r_squared),
-        **{name: _six_digits(array.tolist()) for name, array in arrays.items()},
-    }
+    arrays = {"coefficients": separation.coefficients, "low": separation.low,
+              "high": separation.high, **mixture._asdict()}  # fmt: skip
+    found = {name: _six_digits(array.tolist()) for name, array in arrays.items()}
+    return {"lists": len(own), "r_squared": _six_digits(separation.r_squared), **found}
 
 
 def _six_digits(value: Any) -> Any:
@@ -295,31 +273,25 @@ def main() -> None:
     # Draws of every data set, and lists to learn from, at most.
     options = command_line(__doc__, seeds=10, lists=1600, workers=2, out=PRIOR).parse_args()
     seeds = range(1, options.seeds + 1)
-    lists = [
-        found
-        for found in collect(list(data_sets()), seeds, options.workers)
-        if len(found.labels) >= FEWEST_ITEMS and found.rarer >= FEWEST_OF_A_CLASS
-    ]
+    lists = collect(list(data_sets()), seeds, options.workers)
+    lists = [one for one in lists
+             if len(one.labels) >= FEWEST_ITEMS and one.rarer >= FEWEST_OF_A_CLASS]  # fmt: skip
     order = np.random.default_rng(0).permutation(len(lists))[: options.lists]
     lists = [lists[number] for number in order]
     examples = list(spread(example_of, lists, options.workers, "curves"))
     tables = {
-        unit: {
-            zero: learn(examples, probability=unit == "probability", zero=zero)
-            for zero in ("zero", "free")
-        }
+        unit: {zero: learn(examples, probability=unit == "probability", zero=zero)
+               for zero in ("zero", "free")}
         for unit in ("probability", "score")
-    }
+    }  # fmt: skip
     asked = ["--seeds", str(options.seeds), "--lists", str(options.lists)]
     recipe = {
-        "command": " ".join(["python -m benchmarks monotone_prior", *asked]),
-        "lists": len(lists),
+        "command": " ".join(["python -m benchmarks monotone_prior", *asked]), "lists": len(lists),
         "data_sets": len({found.data_set for found in lists}),
-        "families": len({found.family for found in lists}),
-        "seeds": list(seeds),
+        "families": len({found.family for found in lists}), "seeds": list(seeds),
         "left_out": sorted(REPORTED_ON),
         "versions": {name: metadata.version(name) for name in (PACKAGE, "scikit-learn")},
-    }
+    }  # fmt: skip
     text = json.dumps({"recipe": recipe, "tables": tables}, indent=1)
     # One line for each row of numbers or names.
     text = re.sub(r"\[[^][{}]*\]", lambda row: re.sub(r"\s+", " ", row[0]), text) + "\n"

@@ -119,7 +119,8 @@ def run(
     """Run one study in the data folder, and copy its page and figures to docs."""
     out, study = work / name, STUDIES[name]
     asked = [study.protocol, *study.options, *(["--runs", str(runs)] if runs else [])]
-    print(f"\n{name}: python -m benchmarks {shlex.join(asked)}", flush=True)
+    line = f"python -m benchmarks {shlex.join(asked)}"
+    print(f"\n{name}: {line}", flush=True)
     call = [*asked, "--out", str(out)]
     if resume and (out / "manifest.json").exists():
         call.append("--resume")
@@ -132,26 +133,22 @@ def run(
         open(work / f"{name}.log", "w", encoding="utf-8") as log,
         contextlib.chdir(data), contextlib.redirect_stdout(log),
     ):  # fmt: skip
-        if code := command.main(call, f"python -m benchmarks {shlex.join(asked)}"):
+        if code := command.main(call, line):
             raise SystemExit(code)
     page = (out / "report.md").read_text(encoding="utf-8")
     heading, rest = page.split("\n", 1)
-    told = f"{heading}\n\n    python -m benchmarks {shlex.join(asked)}\n\n{PRIOR}\n{rest}"
+    told = f"{heading}\n\n    {line}\n\n{PRIOR}\n{rest}"
     (PAGES / f"{name}.md").write_text(told.replace("](figures/", f"](figures/{name}/"))
     figures = PAGES / "figures" / name
-    if figures.exists():
-        shutil.rmtree(figures)
+    shutil.rmtree(figures, ignore_errors=True)
     if (out / "figures").exists():  # a protocol may have tables alone
         shutil.copytree(out / "figures", figures)
 
 
 SETS = {
-    "CivilComments": "civilcomments",
-    "Adult": "adult",
-    "CIFAR-10": "cifar10",
-    "Mix-MNIST": "mix-mnist",
-    "MultiNLI": "multinli",
-}
+    "CivilComments": "civilcomments", "Adult": "adult", "CIFAR-10": "cifar10",
+    "Mix-MNIST": "mix-mnist", "MultiNLI": "multinli",
+}  # fmt: skip
 ECE = ("ece_quantile", "ece")
 """Of two classes, and of more."""
 
@@ -176,9 +173,8 @@ def overview(work: Path) -> str:
     cells["method"] = "`" + cells["method"].astype(str) + "`"
     tables = []
     for kind, metrics in {"accuracy": ["accuracy"], "ECE": [*ECE]}.items():
-        wide = across(
-            cells[cells["metric"].isin(metrics)], ["method", "n_labeled"], "set", empty="-"
-        )
+        own = cells[cells["metric"].isin(metrics)]
+        wide = across(own, ["method", "n_labeled"], "set", empty="-")
         head = f"**{kind}**, mean absolute error in points (times that of `labeled`)"
         tables += [f"\n{head}\n\n{markdown(wide, ['', 'n_l'])}"]
     return "\n".join(tables)
@@ -228,11 +224,9 @@ def explained(data: Path) -> Figure:
         few = labeled | (np.arange(len(x)) < 400)  # as many as can be seen
         return {name.replace("_", " "): all_items[where & few] for name, where in shown.items()}
 
-    values = {
-        name: pd.DataFrame({"x": range(len(metrics)), "se": 0.0, "mean": [
-            100 * one.get(pair[0], metric).value for metric in metrics
-        ]}) for name, one in found.items()
-    }  # fmt: skip
+    values = {name: pd.DataFrame({"x": range(len(metrics)), "se": 0.0, "mean": [
+        100 * one.get(pair[0], metric).value for metric in metrics
+    ]}) for name, one in found.items()}  # fmt: skip
     known = places(no_label=~labeled, not_toxic=items.labels == 0, toxic=items.labels == 1)
     said = places(not_toxic=~labeled & (p <= 0.5), toxic=~labeled & (p > 0.5))
     across, up = (f"log-odds by {name}" for name in pair)
@@ -250,9 +244,7 @@ def worth_of_two(folder: Path) -> dict[str, float]:
     classifiers save is divided by it (the paper: worth more than 5%).
     """
     errors = Errors(Results.load(folder))
-    runs = errors.runs[
-        (errors.runs["metric"] == "accuracy") & (errors.runs["method"] == "ssme-kde")
-    ]
+    runs = errors.runs.query("metric == 'accuracy' and method == 'ssme-kde'")
     found = points(errors, runs, "mean_accuracy")
     three, five = (100 * found[found["level"] == level][["x", "error"]] for level in "35")
     line = linregress(three["x"], three["error"])
@@ -273,10 +265,8 @@ def main() -> None:
     (PAGES / "figures").mkdir(parents=True, exist_ok=True)
     for name in given.only:
         with contextlib.suppress(Taken):
-            run(
-                name, given.data.resolve(), given.work.resolve(),
-                runs=given.runs, workers=given.workers, resume=given.resume,
-            )  # fmt: skip
+            how = {"runs": given.runs, "workers": given.workers, "resume": given.resume}
+            run(name, given.data.resolve(), given.work.resolve(), **how)
     if (given.work / "semisynthetic" / "results.parquet").exists():
         kept = {"command": "python -m benchmarks paper --only semisynthetic"}
         kept |= worth_of_two(given.work / "semisynthetic")

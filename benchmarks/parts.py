@@ -12,12 +12,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import crc32
 
+import numpy as np
 import pandas as pd
 
 import fewlabels
@@ -41,12 +43,14 @@ class Plan:
     """How much is run, on which data, where figures go, and what else the command line asks for.
 
     A quick run has one trial of few lists: it shows that everything works, and means nothing.
+    `part` is the name of the part that runs.
     """
 
     data: Path
     figures: Path
     quick: bool
     asked: Mapping[str, Any] = field(default_factory=dict)
+    part: str = ""
 
     def some(self, everything: Sequence[_T], quick: int = 1) -> Sequence[_T]:
         """All of them; of a quick run the first so many, or the last if below 0."""
@@ -57,6 +61,11 @@ class Plan:
         """Keep a figure below those of the pages, and show it on one."""
         save_svg(figure, self.figures / f"{name}.svg")
         return f"![{text}](figures/{name}.svg)"
+
+
+def stream(*key: str | int) -> np.random.Generator:
+    """Random numbers of their own for whatever these words and numbers name."""
+    return np.random.default_rng([SEED, *(crc32(str(part).encode()) for part in key)])
 
 
 class Some(NamedTuple):
@@ -87,14 +96,15 @@ class Part:
     run
         Records of one cell; called with the folder of the data and the cell's arguments.
     blocks
-        What all records say, as Markdown: name of a mark on the page -> text.
+        What all records say, as Markdown: name of a mark on the page -> text; or the text alone, of
+        the mark that has the part's name.
     design
         Runs, seed, and what a "±" is.
     """
 
     cells: Callable[[Plan], list[Arguments]]
     run: Callable[..., list[Record]]
-    blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
+    blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str] | str]
     design: str
 
 
@@ -119,17 +129,15 @@ def run_part(
     kept = run_missing(folder / "cells.jsonl", run, cells, workers, f"cells of {name}")
     found = of_cells(kept, cells)
     records = [record for one in found for record in one["records"]]
-    return part.blocks(pd.DataFrame.from_records(records), plan), sum(f["seconds"] for f in found)
+    text = part.blocks(pd.DataFrame.from_records(records), plan)
+    blocks = {name: text} if isinstance(text, str) else text
+    return blocks, sum(f["seconds"] for f in found)
 
 
 def run_page(
-    description: str | None,
-    name: str,
-    parts: Mapping[str, Part],
-    need_data: Collection[str],
-    page_name: str = "",
-    **more: Any,
-) -> None:
+    description: str | None, name: str, parts: Mapping[str, Part], need_data: Collection[str],
+    page_name: str = "", **more: Any,
+) -> None:  # fmt: skip
     """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
     The page has a study's own name unless told otherwise; `more` are options of its own.
@@ -154,7 +162,8 @@ def run_page(
             shutil.rmtree(work / one, ignore_errors=True)
         part = parts[one]
         try:
-            found, seconds = run_part(one, part, plan, work / one, given.workers)
+            own = replace(plan, part=one)
+            found, seconds = run_part(one, part, own, work / one, given.workers)
         except Taken:
             continue
         short = f"a few cells; in full {part.design}" if given.quick else part.design

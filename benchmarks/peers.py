@@ -23,9 +23,10 @@ import ppi_py
 import scorio.eval
 import truescore
 from scipy.special import expit, logit
-from scipy.stats import norm
+from scipy.stats import binomtest
 from sklearn.isotonic import isotonic_regression
 
+from bench.world import mean_of
 from runs import DATA, ROOT, WORKERS, command_line, of_cells, read_lines, run_missing, table
 from study.page import either
 from study.sets import chosen as chosen_sets
@@ -35,12 +36,8 @@ from study.trial import UNLABELED, items_of, unlabeled_of
 from study.trial import table as trial_table
 
 Floats = np.ndarray
-MADE = tuple(
-    f"{family}-9000"
-    for family in (
-        "classification", "quantiles", "blobs", "shapes", "friedman", "manifold", "digits", "wine",
-    )
-)  # fmt: skip
+_FAMILIES = "classification quantiles blobs shapes friedman manifold digits wine"
+MADE = tuple(f"{family}-9000" for family in _FAMILIES.split())
 SIZES = (10, 20, 50, 100)
 LEVEL = 0.9
 ALPHA = 1 - LEVEL
@@ -69,24 +66,19 @@ Peer = Callable[[Judged, np.random.Generator], Answer]
 
 def _ppi(y: Floats, f: Floats, other: Floats) -> Answer:
     """PPI++ with probabilities of being right on the labeled and on the other items."""
-    low, high = ppi_py.ppi_mean_ci(y, f, other, alpha=ALPHA)
     value = ppi_py.ppi_mean_pointestimate(y, f, other)
-    return float(np.squeeze(value)), float(np.squeeze(low)), float(np.squeeze(high))
+    return tuple(float(np.squeeze(v)) for v in (value, *ppi_py.ppi_mean_ci(y, f, other, ALPHA)))
 
 
-def truescore_ppi(j: Judged, rng: np.random.Generator) -> Answer:
-    """PPI++ with a fallback to Wilson's width; the mean of all classifiers is the judge."""
-    f = np.concatenate([j.all, j.all_other])
-    found = truescore.ppi_estimate(f, j.correct, np.arange(len(j.correct)), alpha=ALPHA)
-    return found.point, found.low, found.high
+def truescore_ppi(j: Judged, rng: np.random.Generator, rogan: bool = False) -> Answer:
+    """PPI++ with a fallback to Wilson's width; the mean of all classifiers is the judge.
 
-
-def truescore_rogan(j: Judged, rng: np.random.Generator) -> Answer:
-    """Rogan and Gladen's correction; the judge says right where all think 1/2 at least."""
-    f = (np.concatenate([j.all, j.all_other]) >= 0.5).astype(int)
-    found = truescore.rogan_gladen_estimate(
-        f, j.correct.astype(int), np.arange(len(j.correct)), alpha=ALPHA
-    )
+    Or Rogan and Gladen's correction; the judge says right where all think 1/2 at least.
+    """
+    f, labels, ask = np.concatenate([j.all, j.all_other]), j.correct, truescore.ppi_estimate
+    if rogan:
+        f, labels, ask = (f >= 0.5).astype(int), labels.astype(int), truescore.rogan_gladen_estimate
+    found = ask(f, labels, np.arange(len(labels)), alpha=ALPHA)
     return found.point, found.low, found.high
 
 
@@ -99,10 +91,9 @@ def scorio_bayes(j: Judged, rng: np.random.Generator) -> Answer:
 
 def wilson(j: Judged, rng: np.random.Generator) -> Answer:
     """Wilson's interval of the labeled items."""
-    n, p, z = len(j.correct), float(j.correct.mean()), float(norm.ppf(1 - ALPHA / 2))
-    middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return p, middle - half, middle + half
+    n, p = len(j.correct), float(j.correct.mean())
+    ends = binomtest(int(j.correct.sum()), n).proportion_ci(LEVEL, "wilson")
+    return p, ends.low, ends.high
 
 
 def bootstrap(j: Judged, rng: np.random.Generator) -> Answer:
@@ -111,8 +102,13 @@ def bootstrap(j: Judged, rng: np.random.Generator) -> Answer:
     `sklearn.utils.resample` and `accuracy_score`, 1,000 times: their counts are binomial.
     """
     n, p = len(j.correct), float(j.correct.mean())
-    low, high = np.quantile(rng.binomial(n, p, 1000) / n, [ALPHA / 2, 1 - ALPHA / 2])
-    return p, float(low), float(high)
+    return _percentiles(p, rng.binomial(n, p, 1000) / n)
+
+
+def _percentiles(value: float, drawn: Any) -> Answer:
+    """A value, and the interval of a bootstrap."""
+    low, high = np.quantile(drawn, [ALPHA / 2, 1 - ALPHA / 2])
+    return float(value), float(low), float(high)
 
 
 def cbpe_platt(j: Judged, rng: np.random.Generator) -> Answer:
@@ -124,8 +120,7 @@ def cbpe_platt(j: Judged, rng: np.random.Generator) -> Answer:
     weight = np.vstack([np.ones(n), rng.multinomial(n, np.full(n, 1 / n), _BOOTSTRAPS)])
     a, b = _platt(x, j.correct, weight)
     drawn = expit(a[:, None] + b[:, None] * other).mean(axis=1)
-    low, high = np.quantile(drawn[1:], [ALPHA / 2, 1 - ALPHA / 2])
-    return float(drawn[0]), float(low), float(high)
+    return _percentiles(drawn[0], drawn[1:])
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -167,8 +162,7 @@ def cbpe_isotonic(j: Judged, rng: np.random.Generator) -> Answer:
         return float(np.interp(j.own_other, x[there], fitted).mean())
 
     drawn = [once(w) for w in rng.multinomial(n, np.full(n, 1 / n), _ISOTONIC_BOOTSTRAPS)]
-    low, high = np.quantile(drawn, [ALPHA / 2, 1 - ALPHA / 2])
-    return once(np.ones(n)), float(low), float(high)
+    return _percentiles(once(np.ones(n)), drawn)
 
 
 PEERS: dict[str, Peer] = {
@@ -178,14 +172,11 @@ PEERS: dict[str, Peer] = {
     "ppi-python, own confidence": lambda j, rng: _ppi(j.correct, j.own, j.own_other),
     "ppi-python, mean of all": lambda j, rng: _ppi(j.correct, j.all, j.all_other),
     "truescore PPI++, mean of all": truescore_ppi,
-    "truescore Rogan-Gladen, mean of all": truescore_rogan,
+    "truescore Rogan-Gladen, mean of all": partial(truescore_ppi, rogan=True),
     "CBPE's idea, Platt": cbpe_platt,
     "CBPE's idea, isotonic": cbpe_isotonic,
 }
 OURS = ("auto", "labeled")
-
-
-# --- runs -----------------------------------------------------------------------------------------
 
 
 def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:
@@ -226,17 +217,15 @@ def _answer(ask: Peer, judged: Judged, rng: np.random.Generator) -> Answer:
 def _measured(answers: Floats, truth: Floats) -> list[float]:
     """Means over the classifiers; those without an answer count as failed, and nowhere else."""
     good = np.isfinite(answers).all(axis=1)
-    failed = float(1 - good.mean())
-    if not good.any():
-        return [np.nan] * 4 + [failed, np.nan, np.nan]
-    (value, low, high), truth = answers[good].T, truth[good]
+    (value, low, high), truth, failed = answers[good].T, truth[good], float(1 - good.mean())
+    # Up to the last bits: a difference of two equal sums is not always 0.
     parts = (
         np.abs(value - truth), (low <= truth) & (truth <= high), high - low,
         interval_score(low, high, truth, LEVEL),
+        high - low < 1e-9, (low < -1e-9) | (high > 1 + 1e-9),
     )  # fmt: skip
-    # Up to the last bits: a difference of two equal sums is not always 0.
-    shapes = (high - low < 1e-9, (low < -1e-9) | (high > 1 + 1e-9))
-    return [*(float(x.mean()) for x in parts), failed, *(float(x.mean()) for x in shapes)]
+    means = [mean_of(x) for x in parts]
+    return [*means[:4], failed, *means[4:]]
 
 
 def table_of(lines: list[dict[str, Any]]) -> pd.DataFrame:
@@ -254,9 +243,6 @@ def from_study(rows: pd.DataFrame, sets: Sequence[str], runs: int) -> pd.DataFra
     empty = (own.width < 1e-9).astype(float).where(own.width.notna())
     own = own.assign(empty=empty, outside=(0 * own.width).where(own.width.notna()))
     return own[["set", "n_labeled", "peer", "run", *_FIGURES]]
-
-
-# --- the page -------------------------------------------------------------------------------------
 
 
 def page(rows: pd.DataFrame, runs: int, seconds: float) -> str:
@@ -316,10 +302,9 @@ def main() -> None:
     names = [name for name in names if given.sets or not ours or name in there]
     seed = ours[0]["seed"] if ours else 0
     n_unlabeled = ours[0]["n_unlabeled"] if ours else UNLABELED
-    sizes = [n for n in SIZES if not ours or n in {line["n_labeled"] for line in ours}]
     cells = [
         {"set": name, "n_labeled": n, "n_unlabeled": n_unlabeled, "runs": given.runs, "seed": seed}
-        for name in names for n in sizes
+        for name in names for n in SIZES if not ours or n in {line["n_labeled"] for line in ours}
     ]  # fmt: skip
     run = partial(run_cell, data=given.data.resolve())
     kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, WORKERS)

@@ -41,12 +41,11 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     rows = []
     for n in LABELED:
         some = items.take(order[: n + UNLABELED]).revealing(np.arange(n))
+        methods = LearnedEnsemble(left_out=fold), "labeled", "ensemble" if alike else "labeled"
         ours, labeled, average = (
             fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
-            for method in (
-                LearnedEnsemble(left_out=fold), "labeled", "ensemble" if alike else "labeled",
-            )
-        )  # fmt: skip
+            for method in methods
+        )
         for model, metric in product(items.models, METRICS):
             right, one = truth.get(model, metric).value, ours.get(model, metric)
             other, plain = (found.get(model, metric).value for found in (labeled, average))
@@ -79,17 +78,14 @@ def blocks(lines: list[dict[str, Any]]) -> dict[str, str]:
         "errors": (means.error / means.labeled).map(two),
         "siblings": (plain.error / plain.average).map(two),
     }
-    said = f"sets, seed {lines[0]['seed']}, one run each"
-    notes = {
-        "coverage": f"{len(lines)} {said}; ± is a standard error over sets.",
-        "errors": f"{len(lines)} {said}.",
-        "siblings": f"{alike.set.nunique()} {said}.",
-    }
-    wide = {name: own.unstack().reindex(LABELED)[[*METRICS]] for name, own in shown.items()}
-    return {
-        name: f"{markdown(own.rename(columns=METRICS), ['labels'])}\n\n{notes[name]}"
-        for name, own in wide.items()
-    }
+    out = {}
+    for name, own in shown.items():
+        wide = own.unstack().reindex(LABELED)[[*METRICS]].rename(columns=METRICS)
+        count = alike.set.nunique() if name == "siblings" else len(lines)
+        said = f"{count} sets, seed {lines[0]['seed']}, one run each"
+        more = "; ± is a standard error over sets" * (name == "coverage")
+        out[name] = f"{markdown(wide, ['labels'])}\n\n{said}{more}."
+    return out
 
 
 def cells(given: Namespace) -> list[dict[str, Any]]:

@@ -39,17 +39,8 @@ from threadpoolctl import threadpool_limits
 from fewlabels import Predictions
 from fewlabels.calibration import TemperatureScaling
 from score_lists import data_sets
-from study.families import (
-    LEARNERS,
-    MadeSet,
-    drawn_seed,
-    off_by,
-    region_of,
-    sharpened,
-    some_columns,
-    trained,
-    with_every_class,
-)
+from study import families
+from study.families import LEARNERS, MadeSet, drawn_seed
 
 Array, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 MANIFEST = Path(__file__).with_name("prior_tables.json")
@@ -105,9 +96,6 @@ def targets() -> Mapping[str, Target]:
     return {target.name: target for target in (Target(*row) for row in listed)}
 
 
-# --- tables -------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4)
 def load(package: str, table: str) -> Any:
     """A table as a pandas frame; those of R are called "R package/table"."""
@@ -157,7 +145,7 @@ def features(frame: Any, column: str) -> Floats:
             number = values.to_numpy(np.float64, na_value=np.nan)
             number = np.where(np.isfinite(number), number, np.nan)
             number = np.where(np.isnan(number), np.nanmedian(number), number)
-            if number.min() == number.max():
+            if np.ptp(number) == 0:
                 continue
             same = ranks is not None and abs(np.corrcoef(ranks, rankdata(number))[0, 1])
             if not same or same < DUPLICATE:
@@ -167,9 +155,7 @@ def features(frame: Any, column: str) -> Floats:
             levels, codes = np.unique(text, return_inverse=True)
             if 2 <= len(levels) <= MOST_LEVELS:
                 kept.append(np.eye(len(levels))[codes][:, len(levels) == 2 :])
-    if not kept:
-        return np.empty((len(frame), 0))
-    x = np.column_stack(kept)
+    x = np.column_stack([np.empty((len(frame), 0)), *kept])
     if x.shape[1] > MOST_COLUMNS:
         chosen = np.random.default_rng(zlib.crc32(column.encode())).permutation(x.shape[1])
         x = x[:, np.sort(chosen[:MOST_COLUMNS])]
@@ -186,8 +172,8 @@ def prepared(package: str, table: str, column: str, kind: str) -> tuple[Floats, 
     frame = frame[frame[column].notna()]
     if kind == "class":
         text = frame[column].astype(str)
-        counts = text.value_counts()
-        frame = frame[text.isin(counts.index[counts >= max(30, 0.03 * len(text))])]
+        counts = text.map(text.value_counts())
+        frame = frame[counts >= max(30, 0.03 * len(text))]
     rng = np.random.default_rng(zlib.crc32(f"{package}/{table}".encode()))
     if len(frame) > MOST_ROWS:
         frame = frame.iloc[np.sort(rng.choice(len(frame), MOST_ROWS, replace=False))]
@@ -202,13 +188,10 @@ def classes_of(rng: np.random.Generator, values: Array, kind: str, n_held: int) 
     if kind == "class":
         k = int(values.max()) + 1
         counts = np.bincount(values, minlength=k)
-        if k == 2:
-            rarer = int(counts.argmin())
-            one = rarer if rng.random() < 0.8 else 1 - rarer
-        elif rng.random() < 0.2:
-            one = int(rng.integers(k))
-        else:
+        if k > 2 and rng.random() >= 0.2:
             return values, k
+        rarer = int(counts.argmin())
+        one = int(rng.integers(k)) if k > 2 else rarer if rng.random() < 0.8 else 1 - rarer
         return (values == one).astype(np.int64), 2
     if rng.random() < 0.3:
         k = int(rng.integers(3, 6))
@@ -226,8 +209,6 @@ def classes_of(rng: np.random.Generator, values: Array, kind: str, n_held: int) 
             break
     return y, 2
 
-
-# --- classifiers --------------------------------------------------------------------------------
 
 Architecture = Callable[[np.random.Generator], ClassifierMixin]
 
@@ -249,9 +230,8 @@ def _architecture(rng: np.random.Generator) -> Architecture:
             random_state=drawn_seed(rng),
         )  # fmt: skip
     leaf = int(rng.choice([3, 10, 30]))
-    return lambda rng: RandomForestClassifier(
-        40, min_samples_leaf=leaf, random_state=drawn_seed(rng)
-    )
+    return lambda rng: RandomForestClassifier(40, min_samples_leaf=leaf,
+                                              random_state=drawn_seed(rng))  # fmt: skip
 
 
 def _weak(rng: np.random.Generator) -> ClassifierMixin:
@@ -293,10 +273,8 @@ def _trainees(
         if part:
             kinds[:] = kinds[0]
         judges = rng.random(n_models) < (0 if part else weak)
-        found = [
-            Trainee(_weak if judge else LEARNERS[kind], int(size), part)
-            for judge, kind, size in zip(judges, kinds, sizes, strict=True)
-        ]
+        found = [Trainee(_weak if judge else LEARNERS[kind], int(size), part)
+                 for judge, kind, size in zip(judges, kinds, sizes, strict=True)]  # fmt: skip
     sharpness = np.ones(n_models)
     if odd:
         place, what = int(rng.integers(n_models)), int(rng.integers(3))
@@ -325,12 +303,11 @@ def _train(
         even = np.r_[positive, rng.choice(negative, len(positive), replace=False)]
     rows = own
     for j, one in enumerate(trainees):
-        pool = region_of(rng, x, own, direction) if one.part == "regions" else even
-        columns = np.arange(x.shape[1])
-        if one.part == "features":
-            columns = some_columns(rng, x.shape[1])
+        pool = families.region_of(rng, x, own, direction) if one.part == "regions" else even
+        features = one.part == "features"
+        columns = families.some_columns(rng, x.shape[1]) if features else np.arange(x.shape[1])
         if j == 0 or not same_rows:
-            rows = with_every_class(rng, y, pool, own, k, one.size)
+            rows = families.with_every_class(rng, y, pool, own, k, one.size)
         columns = columns[np.ptp(x[np.ix_(rows, columns)], axis=0) > 0]
         if not len(columns):  # rare categories alone, none of which is among these rows
             rows, columns = own, np.arange(x.shape[1])
@@ -338,10 +315,10 @@ def _train(
         if one.shuffled:
             known = y.copy()
             known[rows] = rng.permutation(y[rows])
-        fitted = trained(one.learner(rng), x, known, rows, columns)
+        fitted = families.trained(one.learner(rng), x, known, rows, columns)
         if one.learner is _margin_machine:
-            out[:, j, 1] = expit(fitted.decision_function(x[:n_seen, columns]))
-            out[:, j, 0] = 1 - out[:, j, 1]
+            p = expit(fitted.decision_function(x[:n_seen, columns]))
+            out[:, j] = np.stack([1 - p, p], axis=1)
         else:
             out[:, j] = fitted.predict_proba(x[:n_seen, columns])
     if not np.isfinite(out).all():
@@ -356,9 +333,6 @@ def _calibrated(probabilities: Floats, y: Ints, n_held: int) -> Floats:
         scaling = TemperatureScaling().fit(probabilities[n_held:, j], y[n_held:])
         out[:, j] = scaling.predict_proba(out[:, j])
     return out
-
-
-# --- what they say ------------------------------------------------------------------------------
 
 
 def _kinds(rng: np.random.Generator, n_models: int, k: int) -> Array:
@@ -414,12 +388,11 @@ def table_set(name: str, seed: int, population: int = POPULATION) -> MadeSet:
     composition = str(rng.choice(COMPOSITIONS, p=SHARES))
     n_models = int(rng.integers(2 if composition != "odd" else 3, 9))
     kinds = _kinds(rng, n_models, k)
-    siblings = composition == "siblings"
+    siblings, weak = composition == "siblings", 0.2 + 0.4 * float((kinds == "votes").mean())
     n_more = (len(x) - n_held) // 4 if siblings and rng.random() < 0.5 else 0
     n_seen = n_held + n_more
-    voting = float((kinds == "votes").mean())
     most = min(MOST_TRAINING, len(x) - n_seen)
-    trainees, sharpness = _trainees(rng, composition, n_models, most, 0.2 + 0.4 * voting)
+    trainees, sharpness = _trainees(rng, composition, n_models, most, weak)
     for j in np.flatnonzero(kinds == "scores"):
         if not siblings and rng.random() < 1 / 3:
             trainees[j] = trainees[j]._replace(learner=_margin_machine)
@@ -428,11 +401,9 @@ def table_set(name: str, seed: int, population: int = POPULATION) -> MadeSet:
         probabilities = _train(rng, x, y, k, n_seen, trainees)
         if n_more:
             probabilities = _calibrated(probabilities, y[:n_seen], n_held)
-    together, each = (0.15, 0.0) if siblings else (0.4, 0.3)
-    temperature, off = off_by(rng, probabilities, together, each)
-    if (sharpness != 1).any():
-        off = sharpened(off, sharpness)
-    labels = y[:n_held]
+    often = (0.15, 0.0) if siblings else (0.4, 0.3)
+    temperature, off = families.off_by(rng, probabilities, *often)
+    off, labels = off if (sharpness == 1).all() else families.sharpened(off, sharpness), y[:n_held]
     share = float((labels == 1).mean()) if k == 2 else float("nan")
     predictions = _said(rng, off, labels, kinds)
     return MadeSet(f"{name}-{seed}", target.family, composition, share, temperature, predictions)

@@ -13,7 +13,7 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -37,8 +37,7 @@ class Figure(str):
     @property
     def written(self) -> str:
         """The first number as it is written."""
-        found = _NUMBER.search(self)
-        if found is None:
+        if (found := _NUMBER.search(self)) is None:
             raise ValueError(f"{self!r} holds no number")
         return found[0]
 
@@ -93,11 +92,9 @@ def find(source: str) -> Figure:
     titled = titled or [t for t in _tables(file) if any(title in one for one in t.titles)]
     found = {
         cells[table.header.index(column)]
-        for table in titled
-        if column in table.header
-        for cells in table.rows
-        if list(cells[: len(keys)]) == keys
-    }
+        for table in titled if column in table.header
+        for cells in table.rows if list(cells[: len(keys)]) == keys
+    }  # fmt: skip
     if len(found) != 1:
         what = "no cell" if not found else f"{len(found)} cells"
         raise LookupError(f"{what} for {source!r}")
@@ -110,22 +107,16 @@ def _json(name: str) -> Any:
 
 
 @cache
-def _tables(page: str) -> tuple[_Table, ...]:
+def _tables(page: str) -> list[_Table]:
+    tables, titles, block = list[_Table](), dict[int, str](), list[tuple[str, ...]]()
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-    return tuple(_tables_of(text))
-
-
-def _tables_of(text: str) -> Iterator[_Table]:
-    titles: dict[int, str] = {}
-    lines = [*text.splitlines(), ""]
-    block: list[str] = []
-    for line in lines:
+    for line in [*text.splitlines(), ""]:
         if line.startswith("|"):
-            block.append(line)
+            cells = re.sub(r"<sup>.*?</sup>", "", line).strip("| ").split(" | ")
+            block.append(tuple(re.sub(r"[*`\\]", "", cell).strip() for cell in cells))
             continue
         if len(block) > 2:
-            header, _, *rows = (_cells(one) for one in block)
-            yield _Table(tuple(titles.values()), header, tuple(rows))
+            tables.append(_Table(tuple(titles.values()), block[0], tuple(block[2:])))
         block = []
         if found := _MARK.match(line):
             titles = {k: v for k, v in titles.items() if k < 7} | {7: found[1]}
@@ -133,14 +124,7 @@ def _tables_of(text: str) -> Iterator[_Table]:
             level = len(found[1]) if found[1] else 8
             name = found[2] or found[3] or found[4] or ""
             titles = {k: v for k, v in titles.items() if k < level} | {level: name}
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    cells = re.sub(r"<sup>.*?</sup>", "", line).strip("| ").split(" | ")
-    return tuple(re.sub(r"[*`\\]", "", cell).strip() for cell in cells)
-
-
-# --- sentences of pages ---------------------------------------------------------------------------
+    return tables
 
 
 class Sentence(NamedTuple):
@@ -181,9 +165,9 @@ def differences(sentence: Sentence, text: str) -> tuple[str, list[str]]:
     if len(found) != 1:
         return text, [f"{sentence.page}: {len(found)} times: {sentence.text!r}"]
     wrong = []
-    for name, right in sorted(
-        sentence.figures().items(), key=lambda item: -found[0].start(item[0])
-    ):
+    figures = sentence.figures()
+    for name in sorted(figures, key=found[0].start, reverse=True):
+        right = figures[name]
         start, end = found[0].span(name)
         if text[start:end] != right:
             wrong.append(f"{sentence.page}: {text[start:end]} should be {right}: {sentence.text!r}")

@@ -20,9 +20,8 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import stream
-from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import grouped, where
+from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
+from runs import averaged, grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray
 WORDS = np.array(["model_a", "model_b", "tie"])
@@ -65,6 +64,13 @@ def league(rng: np.random.Generator, world: str, n: int, labeled: int) -> pd.Dat
 
 
 @cache
+def real_truth(data: Path) -> dict[str, float]:
+    """The win rates of the majority of people on all pairs."""
+    ranking = fl.rank(pandalm(data).drop(columns=["gpt35", "pandalm7b"]), winner="truth", size=0)
+    return {m: ranking.estimates.get(m, "win_rate").value for m in ranking.estimates.models}
+
+
+@cache
 def simulated_truth() -> dict[str, float]:
     """The win rates of people."""
     each = {}
@@ -85,16 +91,9 @@ def pandalm(data: Path) -> pd.DataFrame:
     return pd.DataFrame({"model_a": pair[0], "model_b": pair[1], **said})
 
 
-@cache
-def real_truth(data: Path) -> dict[str, float]:
-    """The win rates of the majority of people on all pairs."""
-    ranking = fl.rank(pandalm(data).drop(columns=["gpt35", "pandalm7b"]), winner="truth", size=0)
-    return {m: ranking.estimates.get(m, "win_rate").value for m in ranking.estimates.models}
-
-
-def cells(name: str, plan: Plan) -> list[Arguments]:
+def cells(plan: Plan) -> list[Arguments]:
     """Every cell of a table."""
-    worlds, sizes, labels, runs = _CELLS[name]
+    worlds, sizes, labels, runs = _CELLS[plan.part]
     some = [
         {"world": world, "n": n, "labeled": labeled, "runs": 2 if plan.quick else runs}
         for world, n, labeled in product(worlds, sizes, labels)
@@ -122,40 +121,32 @@ def run(data: Path, world: str, n: int, labeled: int, runs: int) -> list[Record]
                 for a, b in combinations(truth, 2)
             ]
             out += [
-                {
-                    "world": world, "n": n, "labeled": labeled, "run": number, "way": way,
-                    "model": m, "error": rows[m].value - value, "order": float(np.mean(pairs)),
-                    "held": rows[m].low <= value <= rows[m].high,
-                    "width": rows[m].high - rows[m].low,
-                }
+                {"world": world, "n": n, "labeled": labeled, "run": number, "way": way, "model": m,
+                 "error": rows[m].value - value, "order": float(np.mean(pairs)),
+                 "held": rows[m].low <= value <= rows[m].high,
+                 "width": rows[m].high - rows[m].low}
                 for m, value in truth.items()
             ]  # fmt: skip
     return out
 
 
-def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
+def blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Root mean square error, share of pairs in order, coverage and width, by way."""
 
-    def spread(own: pd.DataFrame, what: str) -> tuple[float, float]:
-        by_run = own.groupby("run")[what].mean()
-        return float(by_run.mean()), float(by_run.std(ddof=1) / np.sqrt(len(by_run)))
-
     def share(own: pd.DataFrame, what: str) -> str:
-        mean, error = spread(own, what)
-        return f"{mean:.0%} ± {error:.0%}"
+        by_run = own.groupby("run")[what].mean()
+        return f"{by_run.mean():.0%} ± {by_run.std(ddof=1) / np.sqrt(len(by_run)):.0%}"
 
-    def rmse(own: pd.DataFrame) -> str:
-        return f"{np.sqrt((own['error'] ** 2).mean()):.3f}"
-
-    columns: dict[str, Any] = {}
-    for way in (OURS, "people alone", "judges alone"):
-        columns[f"error, {way}"] = where("way", way, rmse)
-    for way in (OURS, "people alone", "judges alone"):
-        columns[f"order, {way}"] = where("way", way, partial(share, what="order"))
+    figures: dict[str, Any] = {
+        "error": lambda own: f"{np.sqrt((own['error'] ** 2).mean()):.3f}",
+        "order": partial(share, what="order"),
+    }
+    ways = (OURS, "people alone", "judges alone")
+    columns = {f"{n}, {way}": where("way", way, say) for n, say in figures.items() for way in ways}
     columns["covered"] = where("way", OURS, partial(share, what="held"))
-    columns["width"] = where("way", OURS, lambda own: f"{own['width'].mean():.2f}")
+    columns["width"] = where("way", OURS, averaged("width", "{:.2f}".format))
     by, head = ["world", "n", "labeled"], ["judge", "verdicts", "people's"]
-    return {name: grouped(records, by, columns, head)}
+    return grouped(records, by, columns, head)
 
 
 _CELLS: dict[str, tuple[Any, Any, Any, int]] = {
@@ -166,7 +157,7 @@ _CELLS: dict[str, tuple[Any, Any, Any, int]] = {
 """Judges, numbers of their verdicts and of people's, and runs."""
 PARTS = {
     name: Part(
-        partial(cells, name), run, lambda records, plan, name=name: blocks(name, records),
+        cells, run, blocks,
         f"95% intervals, seed {SEED}, {runs} runs a cell; ± is the standard error over runs",
     )
     for name, (*_, runs) in _CELLS.items()

@@ -27,7 +27,7 @@ import fewlabels as fl
 from bench.splits import generator, seed_of
 from fewlabels import Predictions
 from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
-from runs import DATA, ROOT, across, markdown, run_kept
+from runs import DATA, ROOT, across, markdown, plain, run_kept
 from study.sets import REAL, truth_of, whole
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
@@ -45,19 +45,12 @@ _PRIOR_SDS = (3.0, 1.0)
 """Of the offset and the slope of a classifier's calibration; the slope's mean is 1."""
 
 
-# --- the pairs --------------------------------------------------------------------------------
-
-
 class Pair(NamedTuple):
     """A target and a reference, all labels known."""
 
     name: str
     target: Predictions
     reference: Predictions
-
-
-def _by_group(name: str, data: Predictions, target: Bools) -> Pair:
-    return Pair(name, data.take(target), data.take(~target))
 
 
 def adult(data: Path) -> Iterator[Pair]:
@@ -68,37 +61,30 @@ def adult(data: Path) -> Iterator[Pair]:
     ):
         read = whole(data / REAL["Adult"].file, column)
         chosen = np.array([str(v) == value for v in read.groups[column]])
-        yield _by_group(f"Adult: {of} by {others}", read, chosen)
-        yield _by_group(f"Adult: {others} by {of}", read, ~chosen)
+        yield Pair(f"Adult: {of} by {others}", read.take(chosen), read.take(~chosen))
+        yield Pair(f"Adult: {others} by {of}", read.take(~chosen), read.take(chosen))
 
 
 def nell(data: Path) -> Iterator[Pair]:
     """A category by another, near or far."""
     read = whole(data / REAL["NELL animal"].file)
-    assert read.domain is not None
     domain = read.domain.astype(str)
-    for target, reference in (
+    for names in (
         ("vegetable", "animal"), ("animal", "vegetable"), ("animal", "city"), ("city", "animal"),
     ):  # fmt: skip
-        yield Pair(
-            f"NELL: {target} by {reference}",
-            read.take(domain == target),
-            read.take(domain == reference),
-        )
+        yield Pair(f"NELL: {' by '.join(names)}", *(read.take(domain == name) for name in names))
 
 
 def civil_comments(data: Path) -> Iterator[Pair]:
     """Comments by a half of which most that are surely fine are missing."""
     source = REAL["CivilComments"]
     read = whole(data / source.file, left_out=source.left_out)
-    assert read.probabilities is not None
     rng = generator("reference", "civil comments")
     half = rng.random(read.n_items) < 0.5
     surely = read.probabilities[:, read.models.index("ERM"), 1] < 0.02
     chance = rng.random(read.n_items)
-    kept = (chance > np.where(read.labels == 0, 0.6, 0.0)) & (
-        rng.random(read.n_items) > np.where(surely, 0.9, 0.0)
-    )
+    kept = chance > np.where(read.labels == 0, 0.6, 0.0)
+    kept &= rng.random(read.n_items) > np.where(surely, 0.9, 0.0)
     yield Pair("CivilComments: all by a tilted half", read.take(~half), read.take(half & kept))
 
 
@@ -108,16 +94,13 @@ _ANIMALS = (2, 3, 4, 5, 6, 7)
 def cifar(data: Path) -> Iterator[Pair]:
     """Pairs of classes by other pairs, as two classes each."""
     read = whole(data / REAL["CIFAR-10"].file)
-    assert read.probabilities is not None
     p, labels = read.probabilities, read.labels
     animal = p[:, :, list(_ANIMALS)].sum(axis=2)
 
     def vehicle_or_animal(classes: Sequence[int]) -> Predictions:
         rows = np.isin(labels, classes)
-        return Predictions(
-            animal[rows], np.isin(labels[rows], _ANIMALS).astype(int), models=read.models,
-            classes=["vehicle", "animal"],
-        )  # fmt: skip
+        truth, names = np.isin(labels[rows], _ANIMALS).astype(int), ["vehicle", "animal"]
+        return Predictions(animal[rows], truth, models=read.models, classes=names)
 
     def second_of(first: int, second: int) -> Predictions:
         rows = np.isin(labels, [first, second])
@@ -125,24 +108,16 @@ def cifar(data: Path) -> Iterator[Pair]:
         return Predictions(other / (one + other), labels[rows] == second, models=read.models)
 
     # 0 airplane, 1 automobile, 2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship, 9 truck.
-    yield Pair(
-        "CIFAR-10: animal or vehicle by other ones",
-        vehicle_or_animal([4, 6, 8, 9]),
-        vehicle_or_animal([3, 5, 0, 1]),
-    )
+    first, other = vehicle_or_animal([4, 6, 8, 9]), vehicle_or_animal([3, 5, 0, 1])
+    yield Pair("CIFAR-10: animal or vehicle by other ones", first, other)
     yield Pair("CIFAR-10: cat or dog by deer or horse", second_of(3, 5), second_of(4, 7))
     yield Pair("CIFAR-10: deer or horse by cat or dog", second_of(4, 7), second_of(3, 5))
 
 
 SOURCES: Mapping[str, Callable[[Path], Iterator[Pair]]] = {
-    REAL["Adult"].file: adult,
-    REAL["NELL animal"].file: nell,
-    REAL["CivilComments"].file: civil_comments,
-    REAL["CIFAR-10"].file: cifar,
-}
-
-
-# --- the ways ---------------------------------------------------------------------------------
+    REAL["Adult"].file: adult, REAL["NELL animal"].file: nell,
+    REAL["CivilComments"].file: civil_comments, REAL["CIFAR-10"].file: cifar,
+}  # fmt: skip
 
 
 class Answer(NamedTuple):
@@ -168,8 +143,7 @@ def reference_only(given: Predictions, reference: Predictions, seed: int) -> Ans
     draw the map from its posterior, the items with replacement, and their labels from the map.
     """
     rng = np.random.default_rng(seed)
-    value = np.empty((given.n_models, len(METRICS)))
-    ends = np.empty((2, given.n_models, len(METRICS)))
+    value, low, high = found = np.empty((3, given.n_models, len(METRICS)))
     for j in range(given.n_models):
         x, called = _log_odds(given, j), given.hard[:, j] == 1
         maps = _calibrations(_log_odds(reference, j), reference.labels, rng)
@@ -179,8 +153,8 @@ def reference_only(given: Predictions, reference: Predictions, seed: int) -> Ans
             rows = rng.integers(len(x), size=len(x))
             y = rng.random(len(x)) < expit(offset + slope * x[rows])
             drawn.append([np.mean(y == called[rows]), _area(y, x[rows])])
-        ends[:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Answer(value, np.minimum(ends[0], value), np.maximum(ends[1], value))
+        found[1:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Answer(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def expected_metrics(p: Floats, called: Bools, scores: Floats) -> tuple[float, float]:
@@ -196,16 +170,13 @@ def expected_metrics(p: Floats, called: Bools, scores: Floats) -> tuple[float, f
 def _area(y: Bools, scores: Floats) -> float:
     """Area under the ROC curve by ranks, as `roc_auc_score` in a tenth of its time."""
     positive = int(y.sum())
-    pairs = positive * (len(y) - positive)
     above = rankdata(scores)[y].sum() - positive * (positive + 1) / 2
-    return float(above / pairs) if pairs else float("nan")
+    return float(above / pairs) if (pairs := positive * (len(y) - positive)) else float("nan")
 
 
 def _log_odds(predictions: Predictions, j: int) -> Floats:
-    assert predictions.probabilities is not None
     p = np.clip(predictions.probabilities[:, j, 1], 1e-12, 1 - 1e-12)
-    x: Floats = np.clip(np.log(p / (1 - p)), -_CLIP, _CLIP)
-    return x
+    return np.clip(np.log(p / (1 - p)), -_CLIP, _CLIP)
 
 
 def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
@@ -219,7 +190,6 @@ def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
     return np.concatenate([mode.coefficients[None], draws])
 
 
-# (given, reference, seed) -> answer
 WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
     "with reference": lambda given, other, seed: _estimated(given, seed, reference=other),
     "without": lambda given, other, seed: _estimated(given, seed),
@@ -227,9 +197,6 @@ WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
     "labels only": lambda given, other, seed: _estimated(given, seed, "labeled"),
 }
 """`auto` with and without the reference, the reference alone, and the labels alone."""
-
-
-# --- runs -------------------------------------------------------------------------------------
 
 
 def judged(
@@ -251,21 +218,14 @@ def judged(
                 known = np.isfinite([value, low, high, truth]).all(axis=0)
                 each = {"error": np.abs(value - truth), "width": high - low,
                         "coverage": (low <= truth) & (truth <= high)}  # fmt: skip
-                means = pd.DataFrame(
-                    {name: pd.DataFrame(np.where(known, a, np.nan)).mean()
-                     for name, a in each.items()}
-                )  # fmt: skip
+                each = {k: pd.DataFrame(np.where(known, v, np.nan)).mean() for k, v in each.items()}
                 place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
-                found.append(means.assign(**place, metric=METRICS))
+                found.append(pd.DataFrame(each).assign(**place, metric=METRICS))
     rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)
     means = rows[["error", "coverage", "width"]].mean()
     means = means.assign(error_se=rows["error"].sem(), runs=rows["error"].count())
     columns = ["error", "error_se", "coverage", "width", "runs"]
-    out = means[columns].round(5).reset_index().to_dict("records")
-    return [{k: None if v != v else v for k, v in row.items()} for row in out]
-
-
-# --- the table --------------------------------------------------------------------------------
+    return plain(means[columns].round(5).reset_index().to_dict("records"))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -276,23 +236,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         f"reference, {runs} run{'s' * (runs != 1)}. Cells: mean absolute error in points, how "
         f"often the {LEVEL:.0%} interval holds, its mean width in points."
     )
-    cells = pd.DataFrame(rows).assign(text=[_cell(row) for row in rows])
-    tables = (
-        markdown(
-            across(own, ["pair", "n_labeled"], "way", empty="-").reindex(
-                columns=list(WAYS), fill_value="-"
-            ),
-            [f"{metric}: target by reference", "labels"],
-        )
-        for metric, own in cells.groupby("metric", sort=False)
-    )
+    text = [
+        "-" if r["error"] is None
+        else f"{100 * r['error']:.1f}, {r['coverage']:.0%}, {100 * r['width']:.0f}"
+        for r in rows
+    ]  # fmt: skip
+    tables = []
+    for metric, own in pd.DataFrame(rows).assign(text=text).groupby("metric", sort=False):
+        wide = across(own, ["pair", "n_labeled"], "way", empty="-")
+        wide = wide.reindex(columns=list(WAYS), fill_value="-")
+        tables.append(markdown(wide, [f"{metric}: target by reference", "labels"]))
     return "\n\n".join([head, *tables])
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    if row["error"] is None:
-        return "-"
-    return f"{100 * row['error']:.1f}, {row['coverage']:.0%}, {100 * row['width']:.0f}"
 
 
 def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:

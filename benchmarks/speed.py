@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -29,23 +29,17 @@ HEAD = ("what", "fewlabels", "instead", "ratio", "target")
 MODELS = 7
 
 
-class Line(NamedTuple):
-    """A row of a table of speed."""
-
-    what: str
-    ours: str
-    instead: str = ""
-    ratio: str = ""
-    target: str = ""
+Line = tuple[str, ...]
+"""A row of the table, as `HEAD` says."""
 
 
 def beside(
     what: str, ours: float, rival: float, instead: str, target: str, digits: int = 0
 ) -> Line:
     """A row of seconds, and how many times as long what is run instead takes."""
-    return Line(
+    return (
         what, f"{ours:.2f} s", f"{rival:.{digits}f} s ({instead})", f"{rival / ours:.0f}x", target
-    )
+    )  # fmt: skip
 
 
 def make_scores(n: int, seed: int, models: int = MODELS) -> tuple[np.ndarray, np.ndarray]:
@@ -62,11 +56,7 @@ def make_scores(n: int, seed: int, models: int = MODELS) -> tuple[np.ndarray, np
 def few_labels(n: int, seed: int, known: int = 20) -> fl.Predictions:
     """Predictions of `n` items of which `known` are labeled."""
     scores, truth = make_scores(n, seed)
-    labels = np.where(np.arange(n) < known, truth, -1)
-    return fl.Predictions(scores, labels)
-
-
-# --- SSME-KDE against scikit-learn's KernelDensity --------------------------------------------
+    return fl.Predictions(scores, np.where(np.arange(n) < known, truth, -1))
 
 
 def reference_epochs(points: np.ndarray, start: np.ndarray, epochs: int) -> np.ndarray:
@@ -89,10 +79,8 @@ def sklearn_epoch(points: np.ndarray, w: np.ndarray) -> None:
     """One epoch as the released code does it: a tree of kernels per class, at bandwidth 1."""
     from sklearn.neighbors import KernelDensity
 
-    for k in range(w.shape[1]):
-        KernelDensity(bandwidth=1.0).fit(points, sample_weight=w[:, k] + 1e-300).score_samples(
-            points
-        )
+    for weight in w.T:
+        KernelDensity(bandwidth=1.0).fit(points, None, weight + 1e-300).score_samples(points)
 
 
 def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
@@ -120,9 +108,6 @@ def kde_memory(bandwidth: str, n: int, epochs: int) -> float:
     return memory()
 
 
-# --- metrics over label draws against a loop over scikit-learn ----------------------------------
-
-
 def sklearn_metrics(y: np.ndarray, p: np.ndarray) -> list[float]:
     """Accuracy, AUC, average precision and both ECEs of one draw, as a user would write them."""
     from sklearn.metrics import accuracy_score, average_precision_score, roc_auc_score
@@ -131,18 +116,11 @@ def sklearn_metrics(y: np.ndarray, p: np.ndarray) -> list[float]:
     edges = np.quantile(p, np.linspace(0, 1, 11))
     quantile = np.clip(np.searchsorted(edges, p, side="left") - 1, 0, 9)
     gaps = [abs(p[width == b].sum() - y[width == b].sum()) for b in range(15)]
-    means = [
-        abs(p[quantile == b].mean() - y[quantile == b].mean())
-        for b in range(10)
-        if (quantile == b).any()
-    ]
+    means = [abs(p[quantile == b].mean() - y[quantile == b].mean()) for b in np.unique(quantile)]
     return [
-        accuracy_score(y, p > 0.5),
-        roc_auc_score(y, p),
-        average_precision_score(y, p),
-        sum(gaps) / len(y),
-        float(np.mean(means)),
-    ]
+        accuracy_score(y, p > 0.5), roc_auc_score(y, p), average_precision_score(y, p),
+        sum(gaps) / len(y), float(np.mean(means)),
+    ]  # fmt: skip
 
 
 def draws(n: int = 10_000, size: int = 400) -> Line:
@@ -168,9 +146,6 @@ def draws(n: int = 10_000, size: int = 400) -> Line:
     )  # fmt: skip
 
 
-# --- the default, and a large file -------------------------------------------------------------
-
-
 def default_method() -> Line:
     """What `auto` takes, with intervals, on 1,020 items x 7 models."""
     predictions = few_labels(1020, 4)
@@ -180,9 +155,6 @@ def default_method() -> Line:
         "auto (learned-ensemble), 4 metrics with intervals, 1,020 items x 7 models",
         ours, rival, "400 bootstrap resamples of the 20 labels through scikit-learn", "1 s", 1,
     )  # fmt: skip
-
-
-# --- the flow, and a whole protocol --------------------------------------------------------------
 
 
 def flow(models: int, classes: int) -> Line:
@@ -201,13 +173,11 @@ def flow(models: int, classes: int) -> Line:
     half = dimensions - dimensions // 2
     work = 2 * 3 * 1020 * 1e4 * (128 * (half + 128) + 2 * 128 * half)
     floor = work / (2 * size**3 / product)
-    return Line(
-        f"ssme-flow fit, n=1020, d={dimensions}, 1,000 epochs",
-        f"{ours:.0f} s",
+    return (
+        f"ssme-flow fit, n=1020, d={dimensions}, 1,000 epochs", f"{ours:.0f} s",
         f"{floor:.0f} s (its matrix products alone, at the speed of a large one)",
-        f"{floor / ours:.2f} of the limit",
-        "60 s" if dimensions < 10 else "120 s",
-    )
+        f"{floor / ours:.2f} of the limit", "60 s" if dimensions < 10 else "120 s",
+    )  # fmt: skip
 
 
 QUICK = "labeled,majority-vote,pseudo-label,dawid-skene,autoeval,bayesian-calibration,ssme-kde"
@@ -222,20 +192,15 @@ def protocol(n: int = 133_782) -> Line:
         pyarrow.parquet.write_table(pyarrow.table({"label": labels, **columns}), file)
         command = [sys.executable, "-m", "benchmarks", "ssme-binary", "--data", str(file),
                    "--methods", QUICK, "--out", str(out)]  # fmt: skip
-        ours, _ = best(
-            lambda: subprocess.run(
-                command, check=True, capture_output=True, cwd=Path(__file__).parents[1]
-            ),
-            1,
-        )
-        rows = pyarrow.parquet.read_table(
-            out / "results.parquet", filters=[("method", "=", "ssme-kde")]
-        )
+        quiet: dict[str, Any] = {"check": True, "capture_output": True}
+        ours, _ = best(lambda: subprocess.run(command, cwd=Path(__file__).parents[1], **quiet), 1)
+        ssme = [("method", "=", "ssme-kde")]
+        rows = pyarrow.parquet.read_table(out / "results.parquet", filters=ssme)
     of_ssme = float(np.mean(rows["seconds"].to_numpy()))
     points = np.log(scores[:1020] / (1 - scores[:1020]))
     weights = np.column_stack([1 - labels[:1020], labels[:1020]]).astype(float)
     epoch, _ = best(lambda: sklearn_epoch(points, weights), 3)
-    return Line(
+    return (
         "ssme-binary: 7 methods x 3 n_l x 50 runs x 4 metrics, curve and report; one ssme-kde run "
         f"with metrics {of_ssme:.2f} s",
         f"{ours:.0f} s",
@@ -243,7 +208,7 @@ def protocol(n: int = 133_782) -> Line:
         "timed)",
         f"{20 * epoch / of_ssme:.0f}x per run (9.4 s by the reference: {9.4 / of_ssme:.0f}x)",
         "300 s",
-    )
+    )  # fmt: skip
 
 
 def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
@@ -295,19 +260,15 @@ def large(rows: int) -> list[Line]:
     lines = []
     for kind, run in runs.items():
         ratio = f"{run['cpu'] / runs['file']['cpu']:.2f} of its processor time"
-        what, *beside_it = (
-            ("fl.estimate_files", f"{read:.2f} s (reading the file alone)", "", "bounded memory")
-            if kind == "file"
-            else (f"fl.estimate of {kind} in memory,", "the file", ratio, "1.3, 600 MB")
-        )
-        lines.append(
-            Line(
-                f"{what} {run['n']:,} rows x {MODELS} models, 4 metrics with intervals; "
-                f"{run['above']:.0f} MB above what was there",
-                f"{run['seconds']:.1f} s ({run['cpu']:.1f} s of processor time)",
-                *beside_it,
-            )
-        )
+        what, *rest = f"fl.estimate of {kind} in memory,", "the file", ratio, "1.3, 600 MB"
+        if kind == "file":
+            rest = [f"{read:.2f} s (reading the file alone)", "", "bounded memory"]
+            what = "fl.estimate_files"
+        lines.append((
+            f"{what} {run['n']:,} rows x {MODELS} models, 4 metrics with intervals; "
+            f"{run['above']:.0f} MB above what was there",
+            f"{run['seconds']:.1f} s ({run['cpu']:.1f} s of processor time)", *rest,
+        ))  # fmt: skip
     return lines
 
 
@@ -315,17 +276,17 @@ def start_up() -> list[Line]:
     """Import and help, in fresh interpreters, less the interpreter's own start."""
 
     def run(arguments: list[str]) -> float:
-        return min(best(lambda: subprocess.run(arguments, check=True, capture_output=True), 5)[:1])
+        return best(lambda: subprocess.run(arguments, check=True, capture_output=True), 5)[0]
 
     python = run([sys.executable, "-c", "pass"])
     numpy_ = run([sys.executable, "-c", "import numpy"]) - python
     ours = run([sys.executable, "-c", "import fewlabels"]) - python
     help_ = run([str(Path(sys.executable).with_name("fewlabels")), "--help"])
     return [
-        Line("import fewlabels", f"{ours:.3f} s", f"{numpy_:.3f} s (import numpy)",
-             f"{ours / numpy_:.2f} of it", "2 x numpy"),
-        Line("fewlabels --help, warm", f"{help_:.2f} s", f"{python:.2f} s (python -c pass)", "",
-             "0.5 s"),
+        ("import fewlabels", f"{ours:.3f} s", f"{numpy_:.3f} s (import numpy)",
+         f"{ours / numpy_:.2f} of it", "2 x numpy"),
+        ("fewlabels --help, warm", f"{help_:.2f} s", f"{python:.2f} s (python -c pass)", "",
+         "0.5 s"),
     ]  # fmt: skip
 
 
@@ -336,16 +297,9 @@ def main() -> None:
 
     options = command_line(__doc__, out=Path, rows=1_000_000).parse_args()
     lines = [
-        kde("isj"),
-        kde("scott"),
-        draws(),
-        default_method(),
-        *start_up(),
-        flow(8, 2),
-        flow(10, 10),
-        *large(options.rows),
-        protocol(),
-    ]
+        kde("isj"), kde("scott"), draws(), default_method(), *start_up(), flow(8, 2), flow(10, 10),
+        *large(options.rows), protocol(),
+    ]  # fmt: skip
     text = (
         f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "

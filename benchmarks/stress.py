@@ -15,10 +15,9 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -26,7 +25,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from runs import ROOT, command_line, fill, number, plain, read_lines, run_missing, table
+from runs import ROOT, Row, command_line, fill, number, plain, read_lines, run_missing, table
 from stress_worlds import WORLDS, Sample
 
 PAGE = ROOT / "docs" / "when-it-fails.md"
@@ -34,18 +33,16 @@ METHODS, COLUMNS = ("auto", "labeled"), ("before", "after")
 METRICS = ("accuracy", "roc_auc", "average_precision")
 LABELS = (20, 100)
 UNLABELED, TRUTH_ITEMS, LEVEL, SEED = 1000, 300_000, 0.9, 18
-Record = dict[str, Any]
 Key = tuple[str, int]
-Row = tuple[str, str, str | None]
+Place = tuple[str, str, str | None]
 """Classifier, metric, group."""
 
 
-def truths(sample: Sample) -> dict[Row, float]:
+def truths(sample: Sample) -> dict[Place, float]:
     """Every metric that a classifier has, on all items and by group, by scikit-learn."""
     parts: dict[str | None, np.ndarray] = {None: np.ones(len(sample.truth), dtype=bool)}
-    for name, column in sample.groups.items():
-        parts |= {f"{name}={g}": column == g for g in np.unique(column)}
-    found: dict[Row, float] = {}
+    parts |= {f"{name}={g}": c == g for name, c in sample.groups.items() for g in np.unique(c)}
+    found: dict[Place, float] = {}
     for model, (group, part) in product(sample.models, parts.items()):
         said = next(kind[model] for kind in sample[1:4] if model in kind)
         given = said >= 0 if model in sample.votes else ~np.isnan(said)
@@ -61,7 +58,7 @@ def truths(sample: Sample) -> dict[Row, float]:
     return found
 
 
-def run_cell(cell: Record) -> Record:
+def run_cell(cell: Row) -> Row:
     """Estimate a world's metrics in every run, by all methods from the same items."""
     world, n_labeled, runs = cell.values()
     draw, stream = WORLDS[world], [SEED, crc32(world.encode()), n_labeled]
@@ -86,16 +83,16 @@ def run_cell(cell: Record) -> Record:
             one = estimates.get(*row)
             found[m, r, run], statuses[m, r, run] = one[3:6], str(one.status)
     rows = [
-        dict(zip(("model", "metric", "group"), row, strict=True))
-        | {"method": method, "truth": value}
+        {"model": model, "metric": metric, "group": group, "method": method, "truth": value}
         | summary(found[:, r], m, value, statuses[m, r])
-        for (r, (row, value)), (m, method) in product(enumerate(truth.items()), enumerate(METHODS))
+        for r, ((model, metric, group), value) in enumerate(truth.items())
+        for m, method in enumerate(METHODS)
     ]
     done = {"fewlabels": fl.__version__, "seconds": seconds, "rows": rows}
     return json.loads(json.dumps(plain(done)), parse_float=lambda text: round(float(text), 6))
 
 
-def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> Record:
+def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> Row:
     """How method m did in all runs: value, low and high (methods, runs, 3) beside the truth.
 
     `shared_error` is over the runs in which no method's value is undefined, `error` and the rest
@@ -106,17 +103,15 @@ def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> R
     shared = np.isfinite(found[:, :, 0]).all(axis=0)
     outside = defined & ((low > truth + 1e-9) | (high < truth - 1e-9))
     parts = {
-        "error": np.abs(value - truth)[defined],
-        "shared_error": np.abs(value - truth)[shared],
-        "coverage": ~outside[defined],
-        "width": (high - low)[defined],
+        "error": np.abs(value - truth)[defined], "shared_error": np.abs(value - truth)[shared],
+        "coverage": ~outside[defined], "width": (high - low)[defined],
         "wrong_and_ok": outside & (np.asarray(status) == "ok"),
-    }
+    }  # fmt: skip
     means = {name: float(np.mean(x)) if len(x) else np.nan for name, x in parts.items()}
     return means | {"undefined": int((~defined).sum()), "status": dict(Counter(status))}
 
 
-def digest(cell: Record, method: str = "auto") -> pd.Series:
+def digest(cell: Row, method: str = "auto") -> pd.Series:
     """How a method did in a world, over all classifiers, metrics and groups.
 
     `error` is over labels only's: the geometric mean over metrics of ratios of mean errors.
@@ -143,14 +138,9 @@ GOALS = {
 """What is aimed at, and which worlds miss it."""
 
 
-def read(file: Path) -> dict[Key, Record]:
+def read(file: Path) -> dict[Key, Row]:
     """Cells by world and number of labels; of lines with the same key the last counts."""
     return {(cell["world"], cell["n_labeled"]): cell for cell in read_lines(file)}
-
-
-def listed(values: Iterable[Any]) -> str:
-    """Each value once."""
-    return " or ".join(map(str, sorted(set(values))))
 
 
 def percent(*shares: float) -> str:
@@ -160,7 +150,7 @@ def percent(*shares: float) -> str:
     return " / ".join(number(100 * share, 0) for share in shares)
 
 
-def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
+def blocks(columns: Mapping[str, Mapping[Key, Row]]) -> dict[str, str]:
     """What the page shows, by its mark."""
     every = {key: cell for cells in columns.values() for key, cell in cells.items()}
     keys = [key for key in product(WORLDS, LABELS) if key in every]
@@ -177,8 +167,8 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
         for goal, missed in GOALS.items()
     ]  # fmt: skip
     runs = (
-        f"{name}: {listed(c['runs'] for c in cells.values())} runs, fewlabels "
-        f"{listed(c['fewlabels'] for c in cells.values())}, "
+        f"{name}: {' or '.join(sorted({str(c['runs']) for c in cells.values()}))} runs, "
+        f"fewlabels {' or '.join(sorted({c['fewlabels'] for c in cells.values()}))}, "
         f"{sum(sum(c['seconds'].values()) for c in cells.values()) / 60:.0f} minutes of a processor"
         for name, cells in columns.items() if cells
     )  # fmt: skip
@@ -212,19 +202,17 @@ def main() -> None:
     parser.add_argument("--labels", nargs="+", type=int, default=list(LABELS))
     given = parser.parse_args()
     file = given.results / f"stress_{given.name}.jsonl"
-    cells = [
-        {"world": world, "n_labeled": n, "runs": given.runs}
-        for world, n in product(given.worlds, given.labels)
-    ]
+    asked = list(product(given.worlds, given.labels))
     if given.fresh and file.exists():
-        asked = [(cell["world"], cell["n_labeled"]) for cell in cells]
         old = [cell for key, cell in read(file).items() if key not in asked]
         file.write_text("".join(json.dumps(cell) + "\n" for cell in old), encoding="utf-8")
+    cells = [{"world": world, "n_labeled": n, "runs": given.runs} for world, n in asked]
     run_missing(file, run_cell, cells, given.workers)
     for key, cell in read(file).items():
         d = digest(cell)
-        said = f"holds {percent(d.coverage, d.least)}, wrong and ok {percent(d.wrong, d.most)}"
-        print(f"{key}: error {number(d.error, 2)} of labels only, {said}")
+        print(f"{key}: error {number(d.error, 2)} of labels only, holds "
+              f"{percent(d.coverage, d.least)}, wrong and ok "
+              f"{percent(d.wrong, d.most)}")  # fmt: skip
     if given.name in COLUMNS:
         columns = {name: read(given.results / f"stress_{name}.jsonl") for name in COLUMNS}
         fill(given.page, blocks(columns))

@@ -118,48 +118,65 @@ def _rates(truth: Array, *rates: tuple[float, float]) -> Array:
     return np.array(rates).T[truth]
 
 
-def one_strong(n: int, rng: Generator) -> Sample:
-    """Four ordinary classifiers and a new one that is right 97% of the time."""
-    truth = _binary(n, 0.3, rng)
-    odds = _log_odds(truth, (3.6, 1.2, 1.4, 1.0, 1.3), 0.3, 0.3, rng)
-    return Sample(truth, _by_name("new a b c d", expit(odds)))
+def _scored(
+    about: str, names: str, share: float, strengths: Sequence[float], common: float = 0.3,
+    say: Callable[[Array, Generator], Array] = lambda odds, rng: expit(odds),
+) -> World:  # fmt: skip
+    """A world of two classes, and of probabilities that are made of calibrated log odds."""
+
+    def draw(n: int, rng: Generator) -> Sample:
+        truth = _binary(n, share, rng)
+        odds = _log_odds(truth, strengths, share, common, rng)
+        return Sample(truth, _by_name(names, say(odds, rng)))
+
+    draw.__doc__ = about
+    return draw
 
 
-def wild_calibration(n: int, rng: Generator) -> Sample:
-    """Five classifiers whose probabilities mean different things: far too sure, far too timid."""
-    truth = _binary(n, 0.3, rng)
-    odds = _log_odds(truth, (2.0, 1.6, 1.8, 1.4, 2.2), 0.3, 0.3, rng)
-    odds = odds * (8, 0.1, 3, 0.3, 1) + (2, 0, -2, 1, 0)
-    return Sample(truth, _by_name("times8 tenth times3 third plain", expit(odds)))
+def _judged(about: str, names: str, share: float, *rates: tuple[float, float]) -> World:
+    """A world of two classes, and of judges who err independently of each other."""
+
+    def draw(n: int, rng: Generator) -> Sample:
+        truth = _binary(n, share, rng)
+        return Sample(truth, votes=_judges(names, truth, _rates(truth, *rates), rng))
+
+    draw.__doc__ = about
+    return draw
 
 
-def one_reversed(n: int, rng: Generator) -> Sample:
-    """One of five columns was exported as P(class 0)."""
-    truth = _binary(n, 0.3, rng)
-    odds = _log_odds(truth, (1.8, 1.5, 2.0, 1.4, 1.6), 0.3, 0.3, rng) * (-1, 1, 1, 1, 1)
-    return Sample(truth, _by_name("reversed a b c d", expit(odds)))
+def _first_missing(p: Array, rows: Array) -> Array:
+    """The first classifier was not asked about some rows."""
+    p[rows, 0] = np.nan
+    return p
 
 
-def one_constant(n: int, rng: Generator) -> Sample:
-    """One of five classifiers failed and says .3 of every item."""
-    truth = _binary(n, 0.3, rng)
-    p = expit(_log_odds(truth, (1.8, 1.5, 2.0, 1.4, 1.6), 0.3, 0.3, rng))
-    p[:, 0] = 0.3
-    return Sample(truth, _by_name("constant a b c d", p))
-
-
-def shared_mistakes(n: int, rng: Generator) -> Sample:
-    """Five classifiers trained on the same features err on the same items (correlation .95)."""
-    truth = _binary(n, 0.3, rng)
-    odds = _log_odds(truth, (1.3, 1.5, 1.4, 1.2, 1.6), 0.3, 0.95, rng)
-    return Sample(truth, _by_name("a b c d e", expit(odds)))
-
-
-def rare_shifted(n: int, rng: Generator) -> Sample:
-    """1.2% of the items are positive; the classifiers were trained on balanced data."""
-    truth = _binary(n, 0.012, rng)
-    odds = _log_odds(truth, (2.5, 2.0, 2.2, 1.8, 2.8), 0.012, 0.3, rng) + 4
-    return Sample(truth, _by_name("a b c d e", expit(odds)))
+one_strong = _scored(
+    "Four ordinary classifiers and a new one that is right 97% of the time.",
+    "new a b c d", 0.3, (3.6, 1.2, 1.4, 1.0, 1.3),
+)  # fmt: skip
+wild_calibration = _scored(
+    "Five classifiers whose probabilities mean different things: far too sure, far too timid.",
+    "times8 tenth times3 third plain", 0.3, (2.0, 1.6, 1.8, 1.4, 2.2),
+    say=lambda odds, rng: expit(odds * (8, 0.1, 3, 0.3, 1) + (2, 0, -2, 1, 0)),
+)  # fmt: skip
+one_reversed = _scored(
+    "One of five columns was exported as P(class 0).",
+    "reversed a b c d", 0.3, (1.8, 1.5, 2.0, 1.4, 1.6),
+    say=lambda odds, rng: expit(odds * (-1, 1, 1, 1, 1)),
+)  # fmt: skip
+one_constant = _scored(
+    "One of five classifiers failed and says .3 of every item.",
+    "constant a b c d", 0.3, (1.8, 1.5, 2.0, 1.4, 1.6),
+    say=lambda odds, rng: np.where(np.arange(5) == 0, 0.3, expit(odds)),
+)  # fmt: skip
+shared_mistakes = _scored(
+    "Five classifiers trained on the same features err on the same items (correlation .95).",
+    "a b c d e", 0.3, (1.3, 1.5, 1.4, 1.2, 1.6), 0.95,
+)  # fmt: skip
+rare_shifted = _scored(
+    "1.2% of the items are positive; the classifiers were trained on balanced data.",
+    "a b c d e", 0.012, (2.5, 2.0, 2.2, 1.8, 2.8), say=lambda odds, rng: expit(odds + 4),
+)  # fmt: skip
 
 
 def judge_beside_scores(n: int, rng: Generator) -> Sample:
@@ -170,18 +187,14 @@ def judge_beside_scores(n: int, rng: Generator) -> Sample:
     return Sample(truth, votes=judge, scores=_by_name("bm25 cosine", odds))
 
 
-def votes_independent(n: int, rng: Generator) -> Sample:
-    """Five judges of pass or fail who err independently of each other."""
-    truth = _binary(n, 0.4, rng)
-    right = _rates(truth, (0.9, 0.8), (0.75, 0.85), (0.85, 0.7), (0.95, 0.65), (0.7, 0.75))
-    return Sample(truth, votes=_judges("a b c d e", truth, right, rng))
-
-
-def votes_one_good(n: int, rng: Generator) -> Sample:
-    """One judge who is right 95% of the time among four who are little better than a coin."""
-    truth = _binary(n, 0.5, rng)
-    right = _rates(truth, (0.95, 0.95), (0.6, 0.55), (0.55, 0.65), (0.6, 0.6), (0.5, 0.65))
-    return Sample(truth, votes=_judges("good a b c d", truth, right, rng))
+votes_independent = _judged(
+    "Five judges of pass or fail who err independently of each other.",
+    "a b c d e", 0.4, (0.9, 0.8), (0.75, 0.85), (0.85, 0.7), (0.95, 0.65), (0.7, 0.75),
+)  # fmt: skip
+votes_one_good = _judged(
+    "One judge who is right 95% of the time among four who are little better than a coin.",
+    "good a b c d", 0.5, (0.95, 0.95), (0.6, 0.55), (0.55, 0.65), (0.6, 0.6), (0.5, 0.65),
+)  # fmt: skip
 
 
 def votes_copies(n: int, rng: Generator) -> Sample:
@@ -200,11 +213,10 @@ def votes_lenient(n: int, rng: Generator) -> Sample:
     return Sample(truth, votes=_judges("a b c strict", truth, right, rng))
 
 
-def votes_rare(n: int, rng: Generator) -> Sample:
-    """Five moderators look for what 3% of the posts are."""
-    truth = _binary(n, 0.03, rng)
-    right = _rates(truth, (0.98, 0.6), (0.95, 0.8), (0.99, 0.5), (0.97, 0.7), (0.9, 0.85))
-    return Sample(truth, votes=_judges("a b c d e", truth, right, rng))
+votes_rare = _judged(
+    "Five moderators look for what 3% of the posts are.",
+    "a b c d e", 0.03, (0.98, 0.6), (0.95, 0.8), (0.99, 0.5), (0.97, 0.7), (0.9, 0.85),
+)  # fmt: skip
 
 
 def votes_four_classes(n: int, rng: Generator) -> Sample:
@@ -279,10 +291,10 @@ def siblings(n: int, rng: Generator) -> Sample:
     return Sample(truth, _by_name("seed1 seed2 seed3 seed4 seed5", expit(1.1 * said)))
 
 
-def equal(n: int, rng: Generator) -> Sample:
-    """Four classifiers that are equally good."""
-    truth = _binary(n, 0.4, rng)
-    return Sample(truth, _by_name("a b c d", expit(_log_odds(truth, [1.7] * 4, 0.4, 0.3, rng))))
+equal = _scored(
+    "Four classifiers that are equally good.",
+    "a b c d", 0.4, [1.7] * 4,
+)  # fmt: skip
 
 
 def five_classes(n: int, rng: Generator) -> Sample:
@@ -303,42 +315,29 @@ def ten_classes(n: int, rng: Generator) -> Sample:
     return Sample(truth, _by_name("a b c small e", softmax(1.8 * log_p, axis=2)), n_classes=10)
 
 
-def few_predictions(n: int, rng: Generator) -> Sample:
-    """An expensive classifier was asked about 30% of the items, taken at random."""
-    truth = _binary(n, 0.35, rng)
-    p = expit(_log_odds(truth, (2.6, 1.5, 1.7, 1.3), 0.35, 0.3, rng))
-    p[rng.random(n) > 0.3, 0] = np.nan
-    return Sample(truth, _by_name("expensive a b c", p))
-
-
-def cascade(n: int, rng: Generator) -> Sample:
-    """A large model is asked only where the small one is unsure."""
-    truth = _binary(n, 0.4, rng)
-    p = expit(_log_odds(truth, (2.6, 1.7, 1.5), 0.4, 0.4, rng))
-    p[np.abs(p[:, 1] - 0.5) > 0.25, 0] = np.nan
-    return Sample(truth, _by_name("large small other", p))
-
-
-def five_levels(n: int, rng: Generator) -> Sample:
-    """Four classifiers whose probabilities are rounded to 0, .25, .5, .75 and 1."""
-    truth = _binary(n, 0.4, rng)
-    p = expit(_log_odds(truth, (1.5, 1.8, 1.3, 2.1), 0.4, 0.3, rng))
-    return Sample(truth, _by_name("a b c d", np.round(4 * p) / 4))
-
-
-def trees(n: int, rng: Generator) -> Sample:
-    """Three full-grown trees, whose probabilities are 0 or 1, beside a logistic regression."""
-    truth = _binary(n, 0.3, rng)
-    p = expit(_log_odds(truth, (1.4, 1.6, 1.3, 2.0), 0.3, 0.4, rng))
-    p[:, :3] = p[:, :3] > 0.5
-    return Sample(truth, _by_name("tree1 tree2 tree3 logistic", p))
-
-
-def imbalance(n: int, rng: Generator) -> Sample:
-    """4% of payments are fraud; four calibrated classifiers hardly ever say more than a half."""
-    truth = _binary(n, 0.04, rng)
-    odds = _log_odds(truth, (1.8, 2.2, 1.5, 2.6), 0.04, 0.4, rng)
-    return Sample(truth, _by_name("a b c d", expit(odds)))
+few_predictions = _scored(
+    "An expensive classifier was asked about 30% of the items, taken at random.",
+    "expensive a b c", 0.35, (2.6, 1.5, 1.7, 1.3),
+    say=lambda odds, rng: _first_missing(expit(odds), rng.random(len(odds)) > 0.3),
+)  # fmt: skip
+cascade = _scored(
+    "A large model is asked only where the small one is unsure.",
+    "large small other", 0.4, (2.6, 1.7, 1.5), 0.4,
+    say=lambda odds, rng: _first_missing(p := expit(odds), np.abs(p[:, 1] - 0.5) > 0.25),
+)  # fmt: skip
+five_levels = _scored(
+    "Four classifiers whose probabilities are rounded to 0, .25, .5, .75 and 1.",
+    "a b c d", 0.4, (1.5, 1.8, 1.3, 2.1), say=lambda odds, rng: np.round(4 * expit(odds)) / 4,
+)  # fmt: skip
+trees = _scored(
+    "Three full-grown trees, whose probabilities are 0 or 1, beside a logistic regression.",
+    "tree1 tree2 tree3 logistic", 0.3, (1.4, 1.6, 1.3, 2.0), 0.4,
+    say=lambda odds, rng: np.where(np.arange(4) < 3, expit(odds) > 0.5, expit(odds)),
+)  # fmt: skip
+imbalance = _scored(
+    "4% of payments are fraud; four calibrated classifiers hardly ever say more than a half.",
+    "a b c d", 0.04, (1.8, 2.2, 1.5, 2.6), 0.4,
+)  # fmt: skip
 
 
 def heavy_tails(n: int, rng: Generator) -> Sample:
@@ -376,10 +375,10 @@ def blind_spot(n: int, rng: Generator) -> Sample:
     return Sample(truth, _by_name("a b c d", expit(odds)))
 
 
-def alone(n: int, rng: Generator) -> Sample:
-    """One binary classifier, too sure of itself."""
-    truth = _binary(n, 0.4, rng)
-    return Sample(truth, {"network": expit(3 * _log_odds(truth, (1.7,), 0.4, 0, rng)[:, 0])})
+alone = _scored(
+    "One binary classifier, too sure of itself.",
+    "network", 0.4, (1.7,), 0, say=lambda odds, rng: expit(3 * odds),
+)  # fmt: skip
 
 
 def alone_four_classes(n: int, rng: Generator) -> Sample:
@@ -408,18 +407,16 @@ def outsider(n: int, rng: Generator) -> Sample:
     return Sample(truth, votes=best | _by_name("a b c d e f g h i", alike.astype(int)))
 
 
-def copies(n: int, rng: Generator) -> Sample:
-    """One of four classifiers was uploaded five times under different names."""
-    truth = _binary(n, 0.3, rng)
-    p = expit(_log_odds(truth, (1.3, 1.9, 1.6, 2.1), 0.3, 0.3, rng))
-    return Sample(truth, _by_name("a1 a2 a3 a4 a5 b c d", p[:, [0, 0, 0, 0, 0, 1, 2, 3]]))
-
-
-def rare_uncalibrated(n: int, rng: Generator) -> Sample:
-    """6% of the scans have the finding; five networks give it .2 to .4 nearly everywhere."""
-    truth = _binary(n, 0.06, rng)
-    odds = _log_odds(truth, (1.3, 1.1, 1.4, 1.2, 1.0), 0.06, 0.8, rng)
-    return Sample(truth, _by_name("a b c d e", expit(0.35 * odds + (0.2, -0.2, 0, 0.3, -0.1))))
+copies = _scored(
+    "One of four classifiers was uploaded five times under different names.",
+    "a1 a2 a3 a4 a5 b c d", 0.3, (1.3, 1.9, 1.6, 2.1),
+    say=lambda odds, rng: expit(odds)[:, [0, 0, 0, 0, 0, 1, 2, 3]],
+)  # fmt: skip
+rare_uncalibrated = _scored(
+    "6% of the scans have the finding; five networks give it .2 to .4 nearly everywhere.",
+    "a b c d e", 0.06, (1.3, 1.1, 1.4, 1.2, 1.0), 0.8,
+    say=lambda odds, rng: expit(0.35 * odds + (0.2, -0.2, 0, 0.3, -0.1)),
+)  # fmt: skip
 
 
 def degrading(n: int, rng: Generator) -> Sample:

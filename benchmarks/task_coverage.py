@@ -10,7 +10,6 @@ run; real ones are drawn with replacement from all there are. The page is docs/b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
@@ -21,11 +20,12 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from curves_data import stream
-from parts import Arguments, Part, Plan, Record, run_page
-from runs import averaged, grouped, where
+from parts import Arguments, Part, Plan, Record, run_page, stream
+from runs import averaged, grouped, share, where
 
 Floats, Ints = np.ndarray, np.ndarray
+Key = tuple[str, str, str | None]
+"""Classifier, metric and group."""
 LEVEL, METRICS, RUNS = 0.95, ("accuracy", "roc_auc"), 10
 WORLDS = {
     "alike": ((2, 20), (2, 100), (6, 50), (14, 50)),
@@ -90,26 +90,24 @@ def table(labels: Ints, p: Floats, *, tasks: bool) -> fl.Predictions:
     there = ~np.isnan(p.reshape(n * t, -1)).any(axis=1)
     task, item = np.tile(np.arange(t), n), np.repeat(np.arange(n), t)
     return fl.Predictions(
-        p.reshape(n * t, *p.shape[2:])[there],
-        labels.ravel()[there],
+        p.reshape(n * t, *p.shape[2:])[there], labels.ravel()[there],
         models=[f"m{j}" for j in range(p.shape[2])],
         groups={"task": np.array([f"t{k}" for k in task[there]], dtype=object)},
         clusters={"item": item[there].astype(str)},
-        classes=list(range(p.shape[3] if p.ndim > 3 else 2)),
-        task="task" if tasks else None,
-    )
+        classes=list(range(p.shape[3] if p.ndim > 3 else 2)), task="task" if tasks else None,
+    )  # fmt: skip
 
 
-def values(estimates: fl.Estimates) -> dict[tuple[str, str, str | None], fl.Estimate]:
+def values(estimates: fl.Estimates) -> dict[Key, fl.Estimate]:
     """Rows by classifier, metric and group."""
     return {(row.model, row.metric, row.group): row for row in estimates.rows}
 
 
-def in_all(labels: Ints, p: Floats) -> dict[tuple[str, str, str | None], float]:
+def in_all(labels: Ints, p: Floats) -> dict[Key, float]:
     """Every value of one classifier on items with all labels, (n, T)."""
     said = p[:, :, 0]
     each = {f"task=t{t}": (labels[:, t], said[:, t]) for t in range(labels.shape[1])}
-    out: dict[tuple[str, str, str | None], float] = {}
+    out: dict[Key, float] = {}
     for group, (y, score) in {**each, None: (labels.ravel(), said.ravel())}.items():
         out["m0", "accuracy", group] = float(((score > 0.5) == y).mean())
         out["m0", "roc_auc", group] = float(roc_auc_score(y, score))
@@ -120,7 +118,7 @@ def in_all(labels: Ints, p: Floats) -> dict[tuple[str, str, str | None], float]:
 
 
 @cache
-def of_everything(data: Path, world: str) -> dict[tuple[str, str, str | None], float]:
+def of_everything(data: Path, world: str) -> dict[Key, float]:
     """Every value on all real items, from their labels alone."""
     found = fl.estimate(table(*real(data, world), tasks=True), "labeled", METRICS)
     return {key: row.value for key, row in values(found).items()}
@@ -140,9 +138,7 @@ def run(data: Path, world: str, tasks: int, labeled: int, number: int) -> list[R
     given = np.where(np.arange(len(labels))[:, None] < labeled, labels, -1)
     items = table(given, p, tasks=True)
     ask = partial(fl.estimate, metrics=METRICS, confidence_level=LEVEL, random_state=number)
-    ways: dict[str, dict[tuple[str, str, str | None], fl.Estimate]] = {
-        "tasks": values(ask(items)),
-    }
+    ways = {"tasks": values(ask(items))}
     if tasks <= MOST_GROUPS:
         ways["groups"] = values(ask(table(given, p, tasks=False), by="task"))
     for way, method in (("alone", "auto"), ("labeled", "labeled")):
@@ -151,31 +147,23 @@ def run(data: Path, world: str, tasks: int, labeled: int, number: int) -> list[R
             (model, metric, f"task={name}"): row
             for name, rows in each.items() for (model, metric, _), row in rows.items()
         }  # fmt: skip
-    return list(_records(ways, truth, {"world": world, "tasks": tasks, "labeled": labeled}))
+    return [
+        {
+            "world": world, "tasks": tasks, "labeled": labeled, "way": way, "metric": place[1],
+            "what": what, "error": abs(row.value - truth[place]),
+            "held": row.low <= truth[place] <= row.high, "width": row.high - row.low,
+        }
+        for way, rows in ways.items() for place, row in rows.items()
+        if (what := {None: "micro", "task=macro average": "macro"}.get(place[2], "task")) == "task"
+        or way == "tasks"
+    ]  # fmt: skip
 
 
-def _records(ways: dict, truth: dict, cell: Arguments) -> Iterator[Record]:
-    for way, rows in ways.items():
-        for (model, metric, group), row in rows.items():
-            what = {None: "micro", "task=macro average": "macro"}.get(group, "task")
-            if what != "task" and way != "tasks":
-                continue
-            value = truth[model, metric, group]
-            yield {
-                **cell, "way": way, "metric": metric, "what": what,
-                "error": abs(row.value - value), "held": row.low <= value <= row.high,
-                "width": row.high - row.low,
-            }  # fmt: skip
-
-
-def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
+def blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Mean errors of a task by every way, and shares of intervals that hold the truth.
 
     Averages over tasks are shown of real items, whose errors go together as they do.
     """
-
-    def held(own: pd.DataFrame) -> str:
-        return f"{own['held'].mean():.0%}" if len(own) else "-"
 
     def of(way: str, what: str, say: object) -> object:
         return where("what", what, where("way", way, say))
@@ -183,17 +171,17 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
     records = records[records["error"].notna()]  # not of a class that a task lacks
     columns = {way: of(way, "task", averaged("error", 3)) for way in ("tasks", "alone", "groups")}
     columns |= {"labels only": of("labeled", "task", averaged("error", 3))}
+    held = share("held")
     columns |= {f"{way} hold": of(way, "task", held) for way in ("tasks", "alone", "groups")}
-    for mean in ("macro", "micro") if name == "real" else ():
+    for mean in ("macro", "micro") if plan.part == "real" else ():
         columns |= {mean: of("tasks", mean, averaged("error", 3))}
         columns |= {f"{mean} holds": of("tasks", mean, held)}
-    by = ["world", "tasks", "labeled", "metric"]
-    return {name: grouped(records, by, columns)}
+    return grouped(records, ["world", "tasks", "labeled", "metric"], columns)
 
 
-def cells(name: str, plan: Plan) -> list[Arguments]:
+def cells(plan: Plan) -> list[Arguments]:
     """A cell per run."""
-    if name == "simulated":
+    if plan.part == "simulated":
         some = [(w, size, k) for w, sizes in WORLDS.items() for size in sizes for k in range(RUNS)]
     else:
         some = product(("chexpert", "llm_rubric"), ((5, REAL),), range(REAL_RUNS))
@@ -206,12 +194,7 @@ def cells(name: str, plan: Plan) -> list[Arguments]:
 
 _DESIGN = f"{LEVEL:.0%} intervals, {{}} runs a cell, all tasks of a run counted"
 PARTS = {
-    name: Part(
-        partial(cells, name),
-        run,
-        lambda records, plan, name=name: blocks(name, records),
-        _DESIGN.format(runs),
-    )
+    name: Part(cells, run, blocks, _DESIGN.format(runs))
     for name, runs in (("simulated", RUNS), ("real", REAL_RUNS))
 }
 

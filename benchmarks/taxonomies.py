@@ -70,21 +70,17 @@ def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str,
     truth = states.T.ravel()  # domain by domain
     miss = rng.random((count * ITEMS, m)) < np.repeat(errors, ITEMS, axis=0)
     predictions = fl.Predictions(
-        votes=np.where(miss, 1 - truth[:, None], truth[:, None]),
-        classes=[0, 1],
-        models=[f"c{j}" for j in range(m)],
-        domain=np.repeat(taxonomy.domains, ITEMS),
+        votes=np.where(miss, 1 - truth[:, None], truth[:, None]), classes=[0, 1],
+        models=[f"c{j}" for j in range(m)], domain=np.repeat(taxonomy.domains, ITEMS),
         groups={"item": np.tile([f"i{i}" for i in range(ITEMS)], count)},
-    )
+    )  # fmt: skip
     found = {}
     for name, rules in (("without", None), ("with", taxonomy.rules)):
-        model = fl.models.BEE(constraints=rules, **SWEEPS)
-        posterior = model.infer(predictions, seed)
+        posterior = fl.models.BEE(constraints=rules, **SWEEPS).infer(predictions, seed)
         of = posterior.diagnostics["error_rate"]
         rates = np.array([[of[d][f"c{j}"] for j in range(m)] for d in taxonomy.domains])
         found[f"mse, {name}"] = float(((rates - errors) ** 2).mean())
-        wrong_labels = (posterior.marginals()[:, 1] > 0.5) != truth
-        found[f"labels, {name}"] = float(wrong_labels.mean())
+        found[f"labels, {name}"] = float(((posterior.marginals()[:, 1] > 0.5) != truth).mean())
     return found
 
 

@@ -1,16 +1,44 @@
-"""What every part of `votes.py` asks of a method: error rates and labels, by name."""
+"""Votes of crowds, and what every part of `votes.py` asks of a method: error rates and labels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from fewlabels.kernels.arrays import Array, Floats
-from runs import number, plus_minus
+from fewlabels.kernels.arrays import Floats, Ints
+from runs import number, plus_minus, small
+
+CROWDS = (
+    "bluebird", "dog", "face", "rte", "weather_cf", "weather_cf_amt", "sentiment_sp",
+    "sentiment_sp_amt", "s5_adult",
+)  # fmt: skip
+
+
+class Crowd(NamedTuple):
+    """All votes, and items (G,) whose gold label (G,) is known."""
+
+    predictions: fl.Predictions
+    items: Ints
+    gold: Ints
+
+
+def read_crowd(data: Path, name: str) -> Crowd:
+    """A set; an annotator's further votes on an item count as well."""
+    folder = data / "crowd"
+    file = folder / f"{name}.votes.parquet"
+    predictions = fl.read_predictions(votes=file, duplicates="keep")
+    gold = pd.read_parquet(folder / f"{name}.gold.parquet")
+    # Items stand in the order of their first votes.
+    items = pd.read_parquet(file, columns=["item"])["item"].unique()
+    place = pd.Series(np.arange(predictions.n_items), index=items)
+    classes = pd.Series(np.arange(predictions.n_classes), index=predictions.classes)
+    rows = place.reindex(gold["item"]).to_numpy()
+    return Crowd(predictions, rows, classes.reindex(gold["gold"]).to_numpy())
 
 
 class Answer(NamedTuple):
@@ -29,13 +57,12 @@ def together(model: fl.models.LabelModel) -> Method:
     def ask(predictions: fl.Predictions, seed: int) -> Answer:
         posterior = model.infer(predictions, np.random.default_rng(seed))
         labels = posterior.marginals()
-        told = posterior.diagnostics.get("error_rate")
-        if told is None:
+        rates = posterior.diagnostics.get("error_rate")
+        if rates is None:
             return Answer(implied(predictions, labels), labels)
         names = domains_of(predictions)
-        rows = [told] if len(names) == 1 else [told[name] for name in names]
-        error = np.array([[row[m] for m in predictions.models] for row in rows])
-        return Answer(error, labels)
+        rows = [rates] if len(names) == 1 else [rates[name] for name in names]
+        return Answer(np.array([[row[m] for m in predictions.models] for row in rows]), labels)
 
     return ask
 
@@ -47,8 +74,7 @@ def apart(model: fl.models.LabelModel) -> Method:
     def ask(predictions: fl.Predictions, seed: int) -> Answer:
         labels = np.empty((predictions.n_items, predictions.n_classes))
         error = []
-        for name in domains_of(predictions):
-            rows = np.flatnonzero(_domain(predictions) == name)
+        for rows in domains_of(predictions).values():
             found = alone(predictions.take(rows), seed)
             labels[rows] = found.labels
             error.append(found.error[0])
@@ -57,40 +83,28 @@ def apart(model: fl.models.LabelModel) -> Method:
     return ask
 
 
-def domains_of(predictions: fl.Predictions) -> list[str]:
-    """Names by first appearance; one, empty, where there are none."""
-    return list(dict.fromkeys(_domain(predictions).tolist()))
+def domains_of(predictions: fl.Predictions) -> dict[str, Ints]:
+    """Rows of each domain by first appearance; of one, empty, where there are none."""
+    domain = predictions.domain
+    domain = np.full(predictions.n_items, "") if domain is None else domain
+    return {name: np.flatnonzero(domain == name) for name in dict.fromkeys(domain.tolist())}
 
 
 def implied(predictions: fl.Predictions, labels: Floats) -> Floats:
     """How often votes differ from labels of these probabilities (n, K), (D, M)."""
-    domain, k = _domain(predictions), predictions.n_classes
-    out = []
-    for name in domains_of(predictions):
-        rows = np.flatnonzero(domain == name)
-        counts = predictions.vote_counts[rows]
-        joint = np.asarray(counts.T @ labels[rows]).reshape(-1, k, k)
-        votes = joint.sum(axis=(1, 2))
-        right = np.einsum("jkk->j", joint)
+    out, k = [], predictions.n_classes
+    for rows in domains_of(predictions).values():
+        joint = np.asarray(predictions.vote_counts[rows].T @ labels[rows]).reshape(-1, k, k)
+        votes, right = joint.sum(axis=(1, 2)), np.einsum("jkk->j", joint)
         out.append(np.where(votes > 0, 1 - right / np.maximum(votes, 1e-300), np.nan))
     return np.array(out)
 
 
-def _domain(predictions: fl.Predictions) -> Array:
-    if predictions.domain is None:
-        return np.full(predictions.n_items, "")
-    return predictions.domain
-
-
 SAMPLED = {
-    "cbcc": fl.models.CBCC,
-    "bee": fl.models.BEE,
-    "cbee": fl.models.CBEE,
-    "hcbee": fl.models.HCBEE,
-    "confusion-bee": fl.models.ConfusionBEE,
-    "confusion-cbee": fl.models.ConfusionCBEE,
+    "cbcc": fl.models.CBCC, "bee": fl.models.BEE, "cbee": fl.models.CBEE, "hcbee": fl.models.HCBEE,
+    "confusion-bee": fl.models.ConfusionBEE, "confusion-cbee": fl.models.ConfusionCBEE,
     "confusion-hcbee": fl.models.ConfusionHCBEE,
-}
+}  # fmt: skip
 """Models by Gibbs sampling."""
 
 # From the majority vote, with .01 votes in every cell, to the end.
@@ -102,9 +116,9 @@ def dawid_skene(rates: str) -> fl.models.LabelModel:
     return fl.models.DawidSkene(rates=rates, by_domain=True, **_EM)
 
 
-def sampled(name: str, **options: int) -> fl.models.LabelModel:
-    """A model by Gibbs sampling: one chain unless told otherwise."""
-    return SAMPLED[name](**{"chains": 1, **options})
+def sampled(name: str, **options: int) -> Method:
+    """By Gibbs sampling: one chain unless told otherwise."""
+    return together(SAMPLED[name](**{"chains": 1, **options}))
 
 
 BASELINES: Mapping[str, Method] = {
@@ -129,11 +143,3 @@ def paired(errors: pd.DataFrame, worse: str, better: str) -> list[str]:
     ratio = own[worse].mean() / own[better].mean()
     wins = f"{int((gap > 0).sum())} of {len(gap)}"
     return [plus_minus(gap, small), wins, number(z, 1), number(ratio, 2)]
-
-
-def small(value: float) -> str:
-    """A small number: 1.54e-5."""
-    if not np.isfinite(value):
-        return "-"
-    mantissa, power = f"{value:.2e}".split("e")
-    return f"{mantissa}e{int(power)}"

@@ -13,11 +13,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import fewlabels as fl
-from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped, panels, where
-from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
+from parts import SEED, Arguments, Part, Plan, Record, stream
+from runs import averaged, grouped, panels, small, where
+from votes_methods import BASELINES, SAMPLED, Answer, Method, domains_of, implied, sampled, together
 
 # The authors' unit test has these thresholds; the paper gives none.
 _THRESHOLDS = {"ADJ": 0.05, "CMC": 0.05, "CPL": 0.1, "VERB": 0.05}
@@ -31,7 +30,7 @@ _FEW = {"crowd-svm": 1, "crowd-svm, gradient descent": 2, "vote-selection": 2}
 
 METHODS: dict[str, Method] = {
     **BASELINES,
-    **{name: together(sampled(name)) for name in SAMPLED},
+    **{name: sampled(name) for name in SAMPLED},
     "vote-selection": together(fl.models.VoteSelection()),
 }
 
@@ -56,11 +55,8 @@ class Nell(NamedTuple):
         """So many of every domain's rows, at random: in the file positive ones come first."""
         if percent == ALL:
             return self
-        rows = []
-        for name in dict.fromkeys(self.domain.tolist()):
-            own = rng.permutation(np.flatnonzero(self.domain == name))
-            rows.append(np.sort(own[: round(len(own) * percent / 100)]))
-        r = np.concatenate(rows)
+        orders = map(rng.permutation, domains_of(self.predictions()).values())
+        r = np.concatenate([np.sort(own[: round(len(own) * percent / 100)]) for own in orders])
         return self._replace(votes=self.votes[r], domain=self.domain[r], labels=self.labels[r])
 
 
@@ -89,12 +85,9 @@ def _all_rows(found: pd.DataFrame, votes: Array, models: tuple[str, ...]) -> Nel
 
 
 def nell_cells(
-    plan: Plan,
-    names: Sequence[str],
-    quick: Sequence[str] = ("majority-vote", "bee"),
-    few: Mapping[str, int] = _FEW,
-    held: Sequence[str] = (),
-) -> list[Arguments]:
+    plan: Plan, names: Sequence[str], quick: Sequence[str] = ("majority-vote", "bee"),
+    few: Mapping[str, int] = _FEW, held: Sequence[str] = (),
+) -> list[Arguments]:  # fmt: skip
     """Every method on all rows, but for those that are held back, and on random tenths of them."""
     return [
         {"method": name, "percent": percent, "repeat": r}
@@ -106,20 +99,14 @@ def nell_cells(
 
 
 def nell_run(
-    data: Path,
-    method: str,
-    percent: int,
-    repeat: int,
-    *,
-    brain: bool = False,
+    data: Path, method: str, percent: int, repeat: int, *, brain: bool = False,
     methods: Mapping[str, Method] = METHODS,
-) -> list[Record]:
+) -> list[Record]:  # fmt: skip
     """Errors of the rates and of the labels."""
     own = (read_brain if brain else read_nell)(data)
     own = own.sample(percent, stream("votes", "nell", repeat))
-    found = methods[method](own.predictions(), repeat)
-    place = {"method": method, "percent": percent, "repeat": repeat}
-    return [place | errors(own, found)]
+    found = errors(own, methods[method](own.predictions(), repeat))
+    return [{"method": method, "percent": percent, "repeat": repeat, **found}]
 
 
 def errors(nell: Nell, found: Answer) -> dict[str, float]:
@@ -129,13 +116,12 @@ def errors(nell: Nell, found: Answer) -> dict[str, float]:
     """
     positive = found.labels[:, 1]
     soft, hard = np.abs(positive - nell.labels), (positive >= 0.5) != nell.labels
-    names = dict.fromkeys(nell.domain.tolist())
-    gap = found.error - nell.target
+    domains, gap = domains_of(nell.predictions()).values(), found.error - nell.target
     return {
         "mse": float((gap**2).mean()),
         "mad": float(np.abs(gap).mean()),
-        "soft": float(np.mean([soft[nell.domain == name].mean() for name in names])),
-        "hard": float(np.mean([hard[nell.domain == name].mean() for name in names])),
+        "soft": float(np.mean([soft[rows].mean() for rows in domains])),
+        "hard": float(np.mean([hard[rows].mean() for rows in domains])),
     }
 
 
@@ -149,14 +135,14 @@ def table_by_method(records: pd.DataFrame, figures: Mapping[str, str]) -> str:
     return grouped(records, ["method"], columns)
 
 
-def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> dict[str, str]:
+def nell_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The table, and figure 4 of the paper: its part a is NELL, b the brain data."""
     figures = {"mse": "MSE", "mad": "MAD", "soft": "labels, soft", "hard": "labels, hard"}
     shown = table_by_method(records, figures)
-    name = "figure4b" if brain else "figure4"
+    name = "figure4b" if plan.part == "brain" else "figure4"
     text = "Error of the rates and of the labels by method, on all rows and on 10% of them"
     figure = plan.picture(draw_figure(records), f"votes/{name}", text)
-    return {"brain" if brain else "nell": shown, name: figure}
+    return {plan.part: shown, name: figure}
 
 
 def draw_figure(records: pd.DataFrame) -> Figure:
@@ -179,19 +165,15 @@ def draw_figure(records: pd.DataFrame) -> Figure:
 
 
 NELL = Part(
-    partial(nell_cells, names=list(METHODS)),
-    nell_run,
-    nell_blocks,
+    partial(nell_cells, names=list(METHODS)), nell_run, nell_blocks,
     "all 308,130 rows once, and random tenths of every category's; models by Gibbs sampling with "
     f"their defaults (1,000 + 2,000 sweeps, alpha = gamma = 1) in one chain; seed {SEED}; ± is "
     "the standard error over repeats",
-)
-
+)  # fmt: skip
 BRAIN = Part(
     # Agreement rates of subsets of eleven classifiers are too many.
     partial(nell_cells, names=[name for name in METHODS if name != "agreement-rates"]),
-    partial(nell_run, brain=True),
-    partial(nell_blocks, brain=True),
+    partial(nell_run, brain=True), nell_blocks,
     "all 10,164 rows (eleven regions, eleven classifiers; undecided is no vote) once, and random "
     f"tenths of every region's; as for NELL; seed {SEED}; ± is the standard error over repeats",
-)
+)  # fmt: skip

@@ -42,14 +42,11 @@ _TENTHS = tuple(name for name in METHODS if "held-out" in name or "oriented" in 
 """Not on all rows, where held-out concentrations take hours."""
 
 _PAIRS = (
-    ("bee", "cbee"),
-    ("bee", "hcbee"),
-    ("cbee", "cbee, held-out alpha"),
+    ("bee", "cbee"), ("bee", "hcbee"), ("cbee", "cbee, held-out alpha"),
     ("cbee, held-out alpha", "cbee, held-out alpha, one split"),
-    ("hcbee", "hcbee, held-out alpha and gamma"),
-    ("hcbee", "hcbee, oriented"),
+    ("hcbee", "hcbee, held-out alpha and gamma"), ("hcbee", "hcbee, oriented"),
     ("crowd-svm", "crowd-svm, learned class shares"),
-)
+)  # fmt: skip
 
 
 def _cells(plan: Plan) -> list[Arguments]:
@@ -57,12 +54,12 @@ def _cells(plan: Plan) -> list[Arguments]:
     return nell_cells(plan, list(METHODS), quick, {}, quick if plan.quick else _TENTHS)
 
 
-def _blocks(records: pd.DataFrame, plan: Plan, *, mark: str) -> dict[str, str]:
+def _blocks(records: pd.DataFrame, plan: Plan) -> str:
     figures = {"mse": "MSE", "mad": "MAD", "hard": "wrong labels"}
     errors = records[records["percent"] == 10].pivot(index="repeat", columns="method", values="mse")
     rows = [[f"{a} - {b}", *paired(errors, a, b)] for a, b in _PAIRS if {a, b} <= {*errors}]
     pairs = table(["pair, MSE at 10%", *PAIRED], rows)
-    return {mark: f"{table_by_method(records, figures)}\n\n{pairs}"}
+    return f"{table_by_method(records, figures)}\n\n{pairs}"
 
 
 _DESIGN = (
@@ -70,12 +67,7 @@ _DESIGN = (
     "the same rows for all methods; of pairs that of the mean of the differences"
 )
 PARTS = {
-    name: Part(
-        _cells,
-        partial(nell_run, brain=name == "brain", methods=METHODS),
-        partial(_blocks, mark=name),
-        _DESIGN,
-    )
+    name: Part(_cells, partial(nell_run, brain=name == "brain", methods=METHODS), _blocks, _DESIGN)
     for name in ("nell", "brain")
 }
 

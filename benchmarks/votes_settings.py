@@ -10,13 +10,10 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from parts import SEED, Part, Plan, Record
-from runs import table
-from votes_methods import BASELINES, PAIRED, Method, paired, sampled, small, together
-
-# --- votes of two classes, by the coupled models' priors or three profiles ------------------------
+from parts import SEED, Part, Plan, Record, stream
+from runs import small, table
+from votes_methods import BASELINES, PAIRED, Method, paired, sampled
 
 _WRONG, _RIGHT = 1.0, 10.0
 """Prior counts of errors and hits, the paper's."""
@@ -32,11 +29,9 @@ class World(NamedTuple):
     def predictions(self) -> fl.Predictions:
         """The votes, domains in order."""
         return fl.Predictions(
-            votes=self.votes,
-            domain=[f"d{d:04d}" for d in self.domain],
-            models=[f"c{j}" for j in range(self.votes.shape[1])],
-            classes=(0, 1),
-        )
+            votes=self.votes, domain=[f"d{d:04d}" for d in self.domain],
+            models=[f"c{j}" for j in range(self.votes.shape[1])], classes=(0, 1),
+        )  # fmt: skip
 
 
 class Size(NamedTuple):
@@ -56,11 +51,6 @@ def _restaurant(guests: int, concentration: float, rng: np.random.Generator) -> 
     return tables
 
 
-def _by_domain(size: Size, rng: np.random.Generator) -> Ints:
-    cluster = _restaurant(size.domains, 1.0, rng)
-    return cluster[:, None] * size.models + np.arange(size.models)
-
-
 def _franchise(size: Size, rng: np.random.Generator) -> Ints:
     """Tables of every domain by itself, numbered through, which share dishes."""
     seated = np.stack([_restaurant(size.models, 1.0, rng) for _ in range(size.domains)])
@@ -69,7 +59,9 @@ def _franchise(size: Size, rng: np.random.Generator) -> Ints:
 
 
 GROUPS: Mapping[str, Callable[[Size, np.random.Generator], Ints]] = {
-    "cbee": _by_domain,
+    "cbee": lambda size, rng: (
+        _restaurant(size.domains, 1.0, rng)[:, None] * size.models + np.arange(size.models)
+    ),
     "hcbee": _franchise,
 }
 """Who shares rates with whom, (D, N), under the prior of each model with alpha = gamma = 1."""
@@ -119,7 +111,6 @@ SETTINGS: Mapping[str, Callable[[np.random.Generator], World]] = {
 }
 """Settings in which coupling should help, or should not."""
 
-# --- methods -------------------------------------------------------------------------------------
 
 _SWEEPS = {"burn_in": 500, "sweeps": 1500, "thin": 5}
 _REPLICATES = {"S1": 20, "S2": 20, "S3": 20, "S4": 4}
@@ -137,7 +128,7 @@ def methods_of(setting: str) -> dict[str, Method]:
     """What is compared: two methods are too slow, or have too few items, but for S4."""
     first = ("majority-vote", "dawid-skene", "dawid-skene, one rate")
     found = {name: BASELINES[name] for name in first}
-    found |= {name: together(sampled(name, **_SWEEPS)) for name in _SAMPLED}
+    found |= {name: sampled(name, **_SWEEPS) for name in _SAMPLED}
     if setting == "S4":
         found |= {name: BASELINES[name] for name in _LARGE_ONLY}
     return found
@@ -147,16 +138,14 @@ def settings_run(data: Path, setting: str, replicate: int) -> list[Record]:
     """Squared error of every method on one world, the mean over domains and classifiers."""
     world = SETTINGS[setting](stream("votes", setting, replicate))
     predictions = world.predictions()
-    records = []
-    for name, method in methods_of(setting).items():
-        error = ((method(predictions, replicate).error - world.error) ** 2).mean()
-        records.append(
-            {"setting": setting, "replicate": replicate, "method": name, "error": float(error)}
-        )
-    return records
+    return [
+        {"setting": setting, "replicate": replicate, "method": name,
+         "error": float(((method(predictions, replicate).error - world.error) ** 2).mean())}
+        for name, method in methods_of(setting).items()
+    ]  # fmt: skip
 
 
-def settings_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def settings_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Mean squared errors, and differences between pairs of models, world by world."""
     methods = list(dict.fromkeys(records["method"]))
     rows, pairs = [], []
@@ -170,7 +159,7 @@ def settings_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         pairs += [
             [f"{setting}: {a} - {b}", *paired(errors, a, b)] for s, a, b in _PAIRS if s == setting
         ]
-    return {"settings": f"{table(['', *methods], rows)}\n\n{table(['pair', *PAIRED], pairs)}"}
+    return f"{table(['', *methods], rows)}\n\n{table(['pair', *PAIRED], pairs)}"
 
 
 SETTINGS_PART = Part(
@@ -179,8 +168,7 @@ SETTINGS_PART = Part(
         for name in plan.some(list(SETTINGS))
         for r in range(2 if plan.quick else _REPLICATES[name])
     ],
-    settings_run,
-    settings_blocks,
+    settings_run, settings_blocks,
     "20 replicates (S4: 4), 500 + 1,500 sweeps of one chain, alpha = gamma = 1, "
     f"seed {SEED}; ± is the standard error of the mean of paired differences",
-)
+)  # fmt: skip

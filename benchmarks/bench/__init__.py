@@ -7,7 +7,7 @@ What happens, in order:
 3. `experiment`: the cells (a method on a split, the truth of a run, a size of the curve), in jobs
    that share a split, and how one is computed; for histograms of labels, `disagreement`.
 4. `runner`: processes compute cells, each a line of a file when its split is done (`runs`).
-5. `results`: one long table, a row per estimate, beside its truth.
+5. `results`: the folder, and one long table, a row per estimate, beside its truth.
 6. `errors` averages them run by run; `tables`, `figures` and `page` show them.
 
 It imports the public names of fewlabels, and how a method is read from text. Start at `runner.run`.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.folder import writing
 from bench.page import write_page
 from bench.protocol import load, names
+from bench.results import writing
 from bench.runner import run
 from fewlabels import FewlabelsError
 from fewlabels.methods.settings import split_methods

@@ -13,10 +13,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from bench.cells import DatasetFacts
 from bench.protocol import Protocol
 from bench.splits import halve
-from bench.world import JOIN, Trait, levels_of, likeness, mean_of, quality, varied
+from bench.world import JOIN, DatasetFacts, Trait, levels_of, likeness, mean_of, quality, varied
 from fewlabels import FewlabelsError, InputError, Predictions, UsageError, read_predictions
 
 Array = np.ndarray
@@ -33,8 +32,8 @@ class Reading:
     `columns` are further arguments of `fewlabels.read_predictions`.
     """
 
-    models: tuple[str, ...] = ()
-    exclude_models: tuple[str, ...] = ()
+    models: Sequence[str] = ()
+    exclude_models: Sequence[str] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, Any] = field(default_factory=dict)
 
@@ -88,21 +87,21 @@ class Dataset:
 
 def find_files(sources: Iterable[str | Path]) -> list[Path]:
     """The files that are named, and those in the folders that are, or one level below."""
+
+    def files_in(folder: Path) -> list[Path]:
+        files = (f for f in folder.iterdir() if f.suffix.lower() in SUFFIXES and f.is_file())
+        return sorted(f for f in files if not f.name.startswith((".", "_")))
+
     found: list[Path] = []
     for source in map(Path, sources):
         if not source.exists():
             raise UsageError(f"`data` {str(source)!r}: there is no such file or folder")
-        files = [source] if source.is_file() else _files_in(source)
-        files = files or [f for b in sorted(source.iterdir()) if b.is_dir() for f in _files_in(b)]
+        files = [source] if source.is_file() else files_in(source)
+        files = files or [f for b in sorted(source.iterdir()) if b.is_dir() for f in files_in(b)]
         if not files:
             raise InputError(f"{str(source)!r} holds no files of predictions {SUFFIXES}")
         found += files
     return list(dict.fromkeys(found))
-
-
-def _files_in(folder: Path) -> list[Path]:
-    files = (f for f in folder.iterdir() if f.suffix.lower() in SUFFIXES and f.is_file())
-    return sorted(f for f in files if not f.name.startswith((".", "_")))
 
 
 def name_files(files: Sequence[Path]) -> list[str]:
@@ -149,8 +148,8 @@ def open_file(
     """
     keep = None
     try:
-        if file.suffix.lower() != ".npz":
-            parquet = file.suffix.lower() == ".parquet"
+        if (kind := file.suffix.lower()) != ".npz":
+            parquet = kind == ".parquet"
             there = pq.read_schema(file).names if parquet else [*pd.read_csv(file, nrows=0)]
             keep = [c for c in dict.fromkeys([*columns, *reading.where]) if c in there]
         read = read_predictions(file, keep=keep, **reading.columns)
@@ -186,6 +185,16 @@ def open_file(
     return read.select_models(used), groups[[c for c in columns if c in groups]], rows, notes
 
 
+def kept_of(rows: Array, needs: Mapping[str, Array]) -> tuple[Array, list[str]]:
+    """Rows (n,) that have what is needed, (n,) by what the others are; a note of each of these."""
+    notes = []
+    for why, good in needs.items():
+        if lost := int((rows & ~good).sum()):
+            notes.append(f"{lost:,} rows {why} are left out")
+        rows = rows & good
+    return rows, notes
+
+
 def digest_of(*parts: Any) -> str:
     """Hash of all that results depend on: names and classes, and arrays of numbers or texts."""
     digest = hashlib.blake2b(digest_size=16)
@@ -206,12 +215,12 @@ def _read(file: Path, name: str, protocol: Protocol, reading: Reading) -> Datase
         clear = (h.max(axis=1) > 0) & ((h == h.max(axis=1)[:, None]).sum(axis=1) == 1)
         labels = np.where(clear, np.argmax(h, axis=1), -1)
         notes.append("the truth is the majority of the annotators (h__ columns)")
-    for good, what in (
-        (labels >= 0, "a label"), (read.has_probabilities.any(axis=1), "any prediction")
-    ):  # fmt: skip
-        if lost := int((rows & ~good).sum()):
-            notes.append(f"{lost:,} rows without {what} are left out")
-        rows = rows & good
+    needs = {
+        "without a label": labels >= 0,
+        "without any prediction": read.has_probabilities.any(axis=1),
+    }
+    rows, left_out = kept_of(rows, needs)
+    notes += left_out
     by = tuple(c for c in protocol.by if c in groups)
     if protocol.by and not by:
         there = ", ".join(read.groups) or "none"
@@ -221,32 +230,27 @@ def _read(file: Path, name: str, protocol: Protocol, reading: Reading) -> Datase
     for column in by:
         kept[column], cut_at = cut(used[column], protocol.bins.get(column))
         notes += cut_at
+    models, classes = read.models, read.classes
     everything = Predictions(
-        read.probabilities[rows], labels[rows], groups=kept, models=read.models,
-        classes=read.classes,
-    )  # fmt: skip
-    k = everything.n_classes
+        read.probabilities[rows], labels[rows], groups=kept, models=models, classes=classes
+    )
+    k, n = everything.n_classes, everything.n_items
     if protocol.serves != "any" and (k == 2) != (protocol.serves == "two classes"):
         raise InputError(f"has {k} classes; {protocol.name} serves {protocol.serves}")
     count = np.bincount(everything.labels, minlength=k)
     if count.min() < 2:
         rare = everything.classes[int(count.argmin())]
         raise InputError(f"a class is rarer than needed: class {rare} has fewer than 2 items")
-    n = everything.n_items
-    facts = DatasetFacts(
-        name, n, round(n / 2), everything.models, tuple(map(str, everything.classes)),
-        tuple(notes),
-        digest_of((everything.models, everything.classes, by), read.probabilities[rows],
-                  everything.labels, *kept.values()),
-    )  # fmt: skip
-    levels = levels_of(protocol, everything.models, name)
-    return Dataset(facts, everything, by, levels, protocol)
+    models, classes = everything.models, everything.classes
+    digest = digest_of((models, classes, by), read.probabilities[rows], everything.labels,
+                       *kept.values())  # fmt: skip
+    texts = tuple(map(str, classes))
+    facts = DatasetFacts(name, n, round(n / 2), models, texts, tuple(notes), digest)
+    return Dataset(facts, everything, by, levels_of(protocol, models, name), protocol)
 
 
-MOST_VALUES = 12
-"""A numeric column with more distinct values is cut."""
-
-_QUINTILES = (0.2, 0.4, 0.6, 0.8)
+MOST_VALUES, _QUINTILES = 12, (0.2, 0.4, 0.6, 0.8)
+"""A numeric column with more distinct values is cut, at these quantiles unless told otherwise."""
 
 
 def cut(values: pd.Series, edges: Sequence[float] | None) -> tuple[Array, list[str]]:

@@ -3,7 +3,7 @@
 Any file with p__ and h__ columns; the protocol's `n_labeled` are labels per validation item. Files
 become `HistogramWorld`s; a `Trial` holds what the cells of a run share: the two parts, the labels
 that are drawn, scaled probabilities and fitted concentrations; a cell is one method on one trial,
-every classifier of it; `disagreement_page` makes tables and reliability diagrams.
+every classifier of it; `tables.losses` shows what they found.
 
 Traps: calibration maps see the drawn labels of the validation items alone, losses are those of
 the test items with all their labels; a label that a posterior was given is taken out of the
@@ -20,31 +20,21 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, failure
-from bench.datasets import Reading, digest_of, find_files, open_file, read_each
+from bench.datasets import Reading, digest_of, find_files, kept_of, open_file, read_each
 from bench.protocol import Protocol
 from bench.splits import generator, seed_of
-from fewlabels import FewlabelsError, InputError, Status, UsageError
+from bench.world import FAILED, Body, Cell, DatasetFacts, Job, failure
+from fewlabels import FewlabelsError, InputError, Status, UsageError, calibration
 from fewlabels.annotations import DISAGREEMENT as SHARE_THAT_DIFFER
 from fewlabels.annotations import disagreement_reliability, evaluate
-from fewlabels.calibration import (
-    AlphaCalibration,
-    MatrixScaling,
-    TemperatureScaling,
-    VectorScaling,
-    ensemble_disagreement,
-    ensemble_mean,
-    ensemble_posterior,
-)
+from fewlabels.calibration import AlphaCalibration
 
 Array = np.ndarray
 
 ONE_NUMBER = "one-number"
 """The share of pairs of labels that differ, of all validation items, for every item."""
-
 SCALINGS = ("raw", "temperature", "vector", "matrix")
 """Maps of the probabilities, fitted to the labels of the validation items."""
-
 CONCENTRATIONS = ("constant", "logits", "features")
 """What the concentration of alpha-calibration depends on."""
 
@@ -58,9 +48,7 @@ METHODS = (
 
 LOSSES = ("accuracy", "L", "EL", "CL", "CE", "EL_plugin", "CL_plugin")
 """Of the probabilities, which an alpha-calibration leaves as they are."""
-
 DISAGREEMENT = ("L_disagreement", "CL_disagreement", "CE_disagreement")
-
 UPDATES = ("prior_EL", "posterior_EL")
 """Before and after one label of an expert, on the other labels of the item."""
 
@@ -96,8 +84,6 @@ def method_of(name: str) -> Method:
 
 model_of = method_of
 
-
-# --- data -------------------------------------------------------------------------------------
 
 PARTITION = "partition"
 VALID, TEST = ("valid", "validation"), ("test",)
@@ -150,10 +136,8 @@ def _read(file: Path, name: str, reading: Reading) -> HistogramWorld:
         valid = texts.isin(VALID).to_numpy()
         needs = {"neither valid nor test": valid | texts.isin(TEST).to_numpy()} | needs
         notes.append("validation and test items are those of the column `partition`")
-    for why, good in needs.items():
-        if lost := int((rows & ~good).sum()):
-            notes.append(f"{lost:,} rows {why} are left out")
-        rows = rows & good
+    rows, left_out = kept_of(rows, needs)
+    notes += left_out
     probabilities, histogram = read.probabilities[rows], histogram[rows]
     valid = None if valid is None else valid[rows]
     # Nothing can be learned from, or measured on, fewer.
@@ -180,8 +164,6 @@ def plan(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> tuple[list[Job
         for n in protocol.n_labeled
     ], []
 
-
-# --- what cells share -------------------------------------------------------------------------
 
 PAPER_PENALTY = 0.005
 """The penalty of alpha-calibration in the paper, whose protocol this is."""
@@ -250,9 +232,9 @@ class Trial:
             raw = self.world.probabilities[self.valid], self.world.probabilities[self.test]
             drawn = seed_of("fit", self.seed, self.world.facts.name, self.run, scaling) % 2**32
             make = {
-                "temperature": TemperatureScaling,
-                "vector": partial(VectorScaling, random_state=drawn),
-                "matrix": partial(MatrixScaling, random_state=drawn),
+                "temperature": calibration.TemperatureScaling,
+                "vector": partial(calibration.VectorScaling, random_state=drawn),
+                "matrix": partial(calibration.MatrixScaling, random_state=drawn),
             }
             places = range(len(self.models)) if scaling != "raw" else ()
             fitted = [make[scaling]().fit(raw[0][:, j], self.counts) for j in places]
@@ -301,11 +283,8 @@ def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array
     place = np.arange(len(items)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = order[place < size]
     cells = items[kept] * k + labels[kept]
-    found: Array = np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
-    return found
+    return np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
 
-
-# --- cells ------------------------------------------------------------------------------------
 
 MEAN, ENSEMBLE = "mean of all", "ensemble"
 """Rows beside the classifiers: their average probability as one more classifier, which is
@@ -345,9 +324,8 @@ class Bench:
             ]
         except FewlabelsError as error:
             return failure(FAILED, error, cell.run)
-        nan = float("nan")
         rows = [
-            [cell.run, *place, value, nan, nan,
+            [cell.run, *place, value, np.nan, np.nan,
              str(Status.OK if np.isfinite(value) else Status.UNDEFINED), ""]
             for *place, value in found
         ]  # fmt: skip
@@ -379,19 +357,15 @@ def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
         yield Forecast(name, p, alpha[j].predict_disagreement(p, features=features), after)
     if several:
         samples = np.ascontiguousarray(test[:, : len(trial.models)].swapaxes(0, 1))
-        of_items = alpha and np.stack(
-            [
-                one.concentration(p, features=features)
-                for one, p in zip(alpha, samples, strict=False)
-            ]
-        )
+        of_items = alpha and np.stack([
+            one.concentration(p, features=features) for one, p in zip(alpha, samples, strict=False)
+        ])  # fmt: skip
         some = None if of_items is None else of_items[:, again]
         yield Forecast(
-            ENSEMBLE,
-            ensemble_mean(samples),
-            ensemble_disagreement(samples, concentration=of_items),
-            ensemble_posterior(samples[:, again], trial.expert, concentration=some),
-        )
+            ENSEMBLE, calibration.ensemble_mean(samples),
+            calibration.ensemble_disagreement(samples, concentration=of_items),
+            calibration.ensemble_posterior(samples[:, again], trial.expert, concentration=some),
+        )  # fmt: skip
 
 
 def _measured(forecast: Forecast, trial: Trial, method: Method) -> Iterator[tuple[str, str, float]]:

@@ -74,8 +74,8 @@ def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
     found[NUMBERS] = found[NUMBERS].mask(fewer)
     found["reason"] = found["reason"].where(found["reason"].notna() | ~fewer, INCOMPLETE)
     found = found.reset_index()
-    found = pd.concat([found, found[setting].drop_duplicates().merge(lost, on=PLACE)],
-                      ignore_index=True)  # fmt: skip
+    lost = found[setting].drop_duplicates().merge(lost, on=PLACE)
+    found = pd.concat([found, lost], ignore_index=True)
     # Every method has every run of its setting.
     methods = found[[*setting, "method"]].drop_duplicates()
     grid = methods.merge(found[[*setting, "run"]].drop_duplicates(), on=setting)
@@ -85,17 +85,11 @@ def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
     return found.assign(n_classifiers=found.groupby(setting)["n_classifiers"].transform("max"))
 
 
-# --- statistics of one setting -------------------------------------------------------------------
-
-
 def spread(values: Any) -> dict[str, Any]:
     """Mean, sd (ddof 1) and standard error over the known values, and how many there are."""
     known = pd.Series(values, dtype=float).dropna()
-    sd = known.std(ddof=1)
-    return {
-        "mean": known.mean(), "sd": sd, "se": sd / math.sqrt(max(len(known), 1)),
-        "n_runs": len(known),
-    }  # fmt: skip
+    sd, n = known.std(ddof=1), len(known)
+    return {"mean": known.mean(), "sd": sd, "se": sd / math.sqrt(max(n, 1)), "n_runs": n}
 
 
 def coverage_error(covered: np.ndarray, n_classifiers: int) -> float:
@@ -117,10 +111,10 @@ def ratio(errors: np.ndarray, reference: np.ndarray) -> dict[str, float]:
     """Ratio of mean errors over the runs that both know, with a 95% bootstrap interval."""
     found = dict.fromkeys(("rmae", "rmae_low", "rmae_high"), math.nan)
     both = ~np.isnan(errors) & ~np.isnan(reference)
-    if not both.any() or reference[both].mean() == 0:
+    n = int(np.count_nonzero(both))
+    if not n or reference[both].mean() == 0:
         return found
     found["rmae"] = float(errors[both].mean() / reference[both].mean())
-    n = int(np.count_nonzero(both))
     if n >= FEWEST_RUNS:
         above, below = (resamples(n) @ part[both] for part in (errors, reference))
         # A resample of runs in which Labeled happens to make no error has no ratio.
@@ -218,9 +212,6 @@ def natural(text: str) -> tuple[Any, ...]:
     return (0, float(bound[2]), {"<": -1, None: 0}.get(bound[1], 1), rest)
 
 
-# --- all settings of a benchmark -----------------------------------------------------------------
-
-
 class Errors:
     """The errors of a benchmark's results, in the order in which they are shown."""
 
@@ -260,6 +251,11 @@ class Errors:
     def cells(self) -> pd.DataFrame:
         """A row per setting and method, of the average over the classifiers; see `summary`."""
         return self._cells(self.runs, SETTING)
+
+    @property
+    def of_all(self) -> pd.DataFrame:
+        """The cells of all items."""
+        return self.cells[self.cells["group"] == ""]
 
     @cached_property
     def cells_of_models(self) -> pd.DataFrame:
@@ -312,18 +308,13 @@ def summary(
     for method, own in runs.groupby("method", sort=False):
         errors, covered = wide.loc[method].to_numpy(), own["covered"].to_numpy(dtype=float)
         cell: dict[str, Any] = {
-            "method": method,
-            **spread(errors * unit),
-            "bias": own["signed"].mean() * unit,
-            "n_of": wide.shape[1],
-            "coverage": own["covered"].mean(),
+            "method": method, **spread(errors * unit), "bias": own["signed"].mean() * unit,
+            "n_of": wide.shape[1], "coverage": own["covered"].mean(),
             "coverage_se": coverage_error(covered, int(np.nan_to_num(own["n_classifiers"].max()))),
-            "width": own["width"].mean() * unit,
-            "seconds": own["seconds"].mean(),
+            "width": own["width"].mean() * unit, "seconds": own["seconds"].mean(),
             "reasons": own["reason"].value_counts().sort_index().to_dict(),
-            "best": bool(marks[method]),
-            **ratio(errors, labeled),
-        }
+            "best": bool(marks[method]), **ratio(errors, labeled),
+        }  # fmt: skip
         size = NO_SIZE if curve is None else effective_size(curve, cell["mean"] / unit)
         if method == REFERENCE and not math.isnan(size["ess"]):
             size = {**NO_SIZE, "ess": setting["n_labeled"]}

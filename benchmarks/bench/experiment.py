@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 import fewlabels as fl
-from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, failure
 from bench.datasets import Reading, read_datasets
 from bench.protocol import FLOOR, REFERENCE, TRAINED, Protocol
 from bench.semisynthetic import read_tables
 from bench.splits import draw, generator, items_needed, released, seed_of, uniform
-from bench.world import World, gaps_by_item, measured, truth_level
+from bench.world import FAILED, Body, Cell, DatasetFacts, Job, World, failure, measured, truth_level
 from fewlabels import FewlabelsError, InputError, Predictions, Status
 from fewlabels.methods.settings import make as model_of
 
@@ -43,9 +42,6 @@ def shown(model: Any, items: Predictions, labeled: Array) -> tuple[Predictions, 
     return items.with_labels(np.full(items.n_items, -1)), asking
 
 
-# --- cells ---------------------------------------------------------------------------------------
-
-
 def plan(protocol: Protocol, worlds: Sequence[World]) -> tuple[list[Job], list[str]]:
     """Jobs of all data sets, and a line for each size that a data set is too small for."""
     jobs: list[Job] = []
@@ -63,18 +59,13 @@ def plan(protocol: Protocol, worlds: Sequence[World]) -> tuple[list[Job], list[s
             truths[""] = max(truths.get("", 0), protocol.curve_runs)
         jobs += [
             (Cell("truth", facts.name, level, run=run),)
-            for level, runs in truths.items()
-            for run in range(runs)
-        ]
+            for level, runs in truths.items() for run in range(runs)
+        ]  # fmt: skip
         jobs += [
-            tuple(
-                Cell("estimates", facts.name, level, *size, run, method)
-                for method in [*protocol.methods, FLOOR]
-            )
-            for run in range(protocol.runs)
-            for level in world.levels
-            for size in sizes
-        ]
+            tuple(Cell("estimates", facts.name, level, *size, run, method)
+                  for method in [*protocol.methods, FLOOR])
+            for run in range(protocol.runs) for level in world.levels for size in sizes
+        ]  # fmt: skip
         jobs += [(Cell("curve", facts.name, n_labeled=n),) for n in curve]
     if not jobs:
         raise InputError(f"nothing can run: {'; '.join(lines)}")
@@ -99,18 +90,33 @@ def fitting(protocol: Protocol, facts: DatasetFacts) -> tuple[list[tuple[int, in
     for n_labeled in protocol.n_labeled:
         for n_unlabeled in protocol.n_unlabeled:
             needed, k = items_needed(protocol.sampler, n_labeled, n_unlabeled), len(facts.classes)
-            why = f"needs {needed:,} items, and a run draws from {facts.n_half:,}; ask for fewer"
-            if n_labeled < k:
-                why = f"one label of each of {k} classes needs more labels"
-            elif needed <= facts.n_half:
+            if k <= n_labeled and needed <= facts.n_half:
                 able.append((n_labeled, n_unlabeled))
                 continue
+            why = f"needs {needed:,} items, and a run draws from {facts.n_half:,}; ask for fewer"
+            why = f"one label of each of {k} classes needs more labels" if n_labeled < k else why
             size = f"n_labeled {n_labeled:,} with n_unlabeled {n_unlabeled:,}"
             lines.append(f"{facts.name}: {size}: {why}")
     return able, lines
 
 
-# --- computing -----------------------------------------------------------------------------------
+def gaps_by_item(estimates: fl.Estimates, predictions: Predictions) -> Array:
+    """Mean over items of |P(event) - its probability| of each classifier, (M,) (SSME, E.2).
+
+    The event is that of `ece`: class 1 of two, of more that the predicted class is right. Where
+    nothing is put into bins nothing cancels within one, so that it is at least the ECE of
+    expected labels.
+    """
+    p, k = predictions.probabilities, predictions.n_classes
+    out = np.full(predictions.n_models, np.nan)
+    for j in range(predictions.n_models):
+        own = estimates.posterior.of(j)
+        rows = np.flatnonzero(~np.isnan(p[:, j, 0]))
+        rows = rows[own.speaks_of(rows)]
+        if len(rows):
+            event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
+            out[j] = np.abs(own.probabilities[rows, event] - p[rows, j, event]).mean()
+    return out
 
 
 class Bench:

@@ -102,31 +102,26 @@ def _draw_panel(panel: Panel, axes: Axes, styles: Sequence[str]) -> None:
     axes.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
-def _means(cells: pd.DataFrame, x: pd.Series) -> dict[str, pd.DataFrame]:
-    """Mean error and standard error of every method over `x`."""
-    known = cells.assign(x=x)[cells["mean"].notna()]
-    return {str(m): own[["x", "mean", "se"]] for m, own in known.groupby("method", sort=False)}
-
-
 def _over(part: pd.DataFrame, name: str, x: pd.Series, ticks: Sequence[str] = ()) -> list[Panel]:
-    """Error against `x`; one panel per metric."""
-    return [
-        Panel(metric, name, metric, _means(own, x.loc[own.index]), ticks)
-        for metric, own in part.groupby("metric", sort=False)
-    ]
+    """Mean error of every method, with its standard error, against `x`; one panel per metric."""
+    panels = []
+    for metric, of_metric in part.assign(x=x).groupby("metric", sort=False):
+        by = of_metric[of_metric["mean"].notna()].groupby("method", sort=False)
+        lines = {str(method): own[["x", "mean", "se"]] for method, own in by}
+        panels.append(Panel(metric, name, metric, lines, ticks))
+    return panels
 
 
 def _by_labels(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
     """Error against the number of labels."""
-    cells = errors.cells[errors.cells["group"] == ""]
-    for place, part in together(cells, "dataset", "factor", "level", "n_unlabeled"):
+    for place, part in together(errors.of_all, "dataset", "factor", "level", "n_unlabeled"):
         if part["n_labeled"].nunique() > 1:
             yield place_name(place), _over(part, "labels", part["n_labeled"])
 
 
 def _by_level(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
     """Error against what the protocol varies, evenly spaced."""
-    cells = errors.cells[(errors.cells["group"] == "") & (errors.cells["factor"] != "")]
+    cells = errors.of_all[errors.of_all["factor"] != ""]
     for place, part in together(cells, "dataset", "factor", "n_unlabeled", "n_labeled"):
         factor, levels = place["factor"], sorted(part["level"].unique(), key=natural)
         if len(levels) > 1:
@@ -136,7 +131,7 @@ def _by_level(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
 
 def ratios(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
     """Error over that of the labels alone, at the fewest labels, by data set (SSME, Figure 2)."""
-    cells = errors.cells[(errors.cells["group"] == "") & (errors.cells["factor"] == "")]
+    cells = errors.of_all[errors.of_all["factor"] == ""]
     cells = cells[cells["n_labeled"] == cells["n_labeled"].min()]
     cells = cells.assign(mean=cells["rmae"], se=0.0)
     names = list(dict.fromkeys(cells["dataset"]))
@@ -146,7 +141,7 @@ def ratios(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
 
 def _labeled_curve(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
     """The labels-only curve, and where the methods stand on it at the fewest labels."""
-    cells = errors.cells[(errors.cells["group"] == "") & (errors.cells["factor"] == "")]
+    cells = errors.of_all[errors.of_all["factor"] == ""]
     cells = cells[cells["ess"].notna() & (cells["n_labeled"] == cells["n_labeled"].min())]
     curves = errors.curves[errors.curves["group"] == ""].dropna(subset="mean")
     for dataset, own in curves.groupby("dataset"):
@@ -194,10 +189,9 @@ def _trend(found: pd.DataFrame, unit: float) -> dict[str, pd.DataFrame]:
     for method, own in found.dropna(subset="error").groupby("method", sort=False):
         where = np.searchsorted(edges, own["x"].to_numpy(dtype=float), side="right")
         grouped = own.assign(error=own["error"] * unit).groupby(where)
-        line = {"x": grouped["x"].mean(), "mean": grouped["error"].mean(),
-                "se": grouped["error"].sem()}  # fmt: skip
-        rank = rank_correlation(own["x"], own["error"])
+        error, rank = grouped["error"], rank_correlation(own["x"], own["error"])
         name = f"{method}  {'' if math.isnan(rank) else f'{rank:+.2f}'}"
+        line = {"x": grouped["x"].mean(), "mean": error.mean(), "se": error.sem()}
         lines[name] = pd.DataFrame(line)
     return lines
 

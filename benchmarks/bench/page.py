@@ -11,20 +11,9 @@ import pandas as pd
 import fewlabels
 from bench.errors import Errors
 from bench.figures import FIGURES, draw, figures
-from bench.folder import replace_text
 from bench.protocol import FLOOR, HISTOGRAMS, REFERENCE, Protocol
-from bench.results import Results
-from bench.tables import (
-    OFFERED,
-    Table,
-    escaped,
-    glance,
-    glance_table,
-    losses,
-    number,
-    plural,
-    sections,
-)
+from bench.results import Results, replace_file
+from bench.tables import OFFERED, escaped, glance, glance_table, losses, number, plural, sections
 from fewlabels import UsageError
 
 FEWEST_RUNS = 10
@@ -47,11 +36,8 @@ def check_shown(protocol: Protocol) -> None:
 def write_page(results: Results, folder: Path, command: str = "") -> str:
     """Write report.md and figures/*.svg into a folder; what a terminal shows of it."""
     protocol = results.protocol
-    place = folder / "figures"
+    place, drawn, first = folder / "figures", list[str](), list[str]()
     shutil.rmtree(place, ignore_errors=True)
-    drawn: list[str] = []
-    first: list[str] = []
-    tables: list[tuple[str, str, list[Table]]]
     if protocol.design == HISTOGRAMS:
         tables = [("losses", "Losses by method and classifier", list(losses(results)))]
     else:
@@ -63,16 +49,14 @@ def write_page(results: Results, folder: Path, command: str = "") -> str:
         for heading, about, figure in figures(errors):
             place.mkdir(exist_ok=True)
             draw(figure, place / f"{figure.slug}.svg", [*protocol.methods, FLOOR])
-            drawn += [f"### {escaped(heading)}", "", f"![{escaped(heading)}](figures/{figure.slug}"
-                      ".svg)", "", about, ""]  # fmt: skip
+            image = f"![{escaped(heading)}](figures/{figure.slug}.svg)"
+            drawn += [f"### {escaped(heading)}", "", image, "", about, ""]
     lines = [f"# Benchmark: {escaped(protocol.name)}", "", escaped(protocol.title), ""]
     lines += [*(f"- {name}: {escaped(value)}" for name, value in _facts(results, command)), ""]
-    if said := notes(results):
-        lines += ["## Please note", "", *(f"- {escaped(note)}" for note in said), ""]
-    if first:
-        lines += ["## At a glance", "", *first]
-    if drawn:
-        lines += ["## Figures", "", *drawn]
+    said = [f"- {escaped(note)}" for note in notes(results)]
+    said += [""] * bool(said)
+    for title, own in {"Please note": said, "At a glance": first, "Figures": drawn}.items():
+        lines += [f"## {title}", "", *own] if own else []
     for _, title, made in tables:
         lines += [f"## {escaped(title)}", "", *(line for t in made for line in t.markdown())]
     lines += [_READING, "", "## Data sets", ""]
@@ -80,7 +64,7 @@ def write_page(results: Results, folder: Path, command: str = "") -> str:
         of = f"{plural(dataset.n_items, 'item')}, {plural(len(dataset.models), 'classifier')}, "
         of += f"{len(dataset.classes)} classes"
         lines.append(f"- {escaped('; '.join([f'{dataset.name}: {of}', *dataset.notes]))}")
-    replace_text(folder / "report.md", "\n".join(lines).rstrip() + "\n")
+    replace_file(folder / "report.md", "\n".join(lines).rstrip() + "\n")
     shown = [t for kind, _, made in tables for t in made if kind in (tables[0][0], "intervals")]
     return "\n".join([*first, *(line for t in shown if not t.folded for line in t.markdown())])
 

@@ -129,9 +129,6 @@ def from_plain(values: Mapping[str, Any]) -> Protocol:
     return Protocol(**checked(first)).with_options(**rest)
 
 
-# --- what a field may hold -----------------------------------------------------------------------
-
-
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of fields, each of its type."""
     kinds = get_type_hints(Protocol)
@@ -182,12 +179,10 @@ def _number_text(value: Any) -> Any:
 
 
 def _check_level(factor: str, level: str) -> None:
-    number = _number_text(level)
-    if factor == "labels":
-        fits = level in LABELS
-    else:
-        fits = number.replace(".", "", 1).replace("e-", "").isdigit() and float(number) > 0
-        fits = fits and (factor != "classifiers" or float(number).is_integer())
+    fits = level in LABELS
+    if factor != "labels":
+        fits = level.replace(".", "", 1).replace("e-", "").isdigit() and float(level) > 0
+        fits = fits and (factor != "classifiers" or float(level).is_integer())
     if not fits:
         what = {"labels": ", ".join(LABELS), "classifiers": "whole numbers above 0"}
         raise UsageError(

@@ -1,8 +1,14 @@
-"""What a benchmark found: one long table of estimates, made of its cells, in memory and on disk."""
+"""What a benchmark found: one long table of estimates, made of its cells, in memory and on disk.
+
+Its folder holds the manifest of what ran, the cells, the table and the page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,11 +16,68 @@ from typing import Any
 
 import pandas as pd
 
-from bench.cells import ROW, Body, Cell, DatasetFacts
-from bench.folder import read_manifest, replace_file
 from bench.protocol import Protocol, from_plain
-from bench.world import truth_level
-from fewlabels import InputError
+from bench.world import ROW, Body, Cell, DatasetFacts, truth_level
+from fewlabels import InputError, UsageError
+
+MANIFEST, CELLS = "manifest.json", "cells.jsonl"
+WRITTEN = ("results.parquet", "traits.parquet", "report.md", "figures", CELLS, MANIFEST)
+"""What a benchmark, its page included, writes into its folder."""
+
+
+def check_free(folder: Path) -> None:
+    """Refuse a folder with finished cells in it, or with files that no benchmark wrote."""
+    there = [name for name in WRITTEN if (folder / name).exists()]
+    if there and not (folder / MANIFEST).exists():
+        raise UsageError(f"`out` {folder} holds {', '.join(there)} of something else; name another")
+    if CELLS in there or "results.parquet" in there:
+        raise UsageError(f"`out` {folder} holds a benchmark; go on by `resume`, or name another")
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What the system refuses in the block is one line."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write in {folder}: {error.strerror or error}; what is finished is kept: mend "
+            "that, and go on with `resume`"
+        ) from None
+
+
+def replace_file(path: Path, write: Callable[[Path], Any] | str) -> None:
+    """Write a file, or a text, beside `path`, then put it in its place, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if isinstance(write, str):
+            temporary.write_text(write, encoding="utf-8")
+        else:
+            write(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_manifest(folder: Path, values: Mapping[str, Any]) -> None:
+    """Put plain values into the folder, which is made if it is not there."""
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_file(folder / MANIFEST, json.dumps(values, indent=2) + "\n")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The plain values that `write_manifest` wrote."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(f"{folder / MANIFEST} is not there: nothing to resume") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / MANIFEST} cannot be read ({error})") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{folder / MANIFEST} is no manifest of a benchmark")
+    return found
+
 
 COLUMNS: Mapping[str, str] = {
     "dataset": "str", "factor": "str", "level": "str", "method": "str", "n_labeled": "int64",
@@ -62,6 +125,14 @@ class Results:
         names = ", ".join(dataset.name for dataset in self.datasets)
         return f"Results of {self.protocol.name}: {len(self.rows):,} rows; data sets: {names}"
 
+    @classmethod
+    def of_cells(
+        cls, found: Mapping[Cell, Body], protocol: Protocol, datasets: tuple[DatasetFacts, ...],
+        *rest: Any,
+    ) -> Results:  # fmt: skip
+        """What the cells of some data sets found."""
+        return cls(protocol, datasets, long_table(found, protocol), traits_table(found), *rest)
+
     def save(self, folder: Path) -> None:
         """Write results.parquet and traits.parquet."""
         for name, frame in (("results", self.rows), ("traits", self.traits)):
@@ -82,9 +153,8 @@ class Results:
                 tuple(DatasetFacts(**plain) for plain in datasets),
                 pd.read_parquet(folder / "results.parquet")[list(COLUMNS)].astype(COLUMNS),
                 pd.read_parquet(folder / "traits.parquet")[list(TRAITS)].astype(TRAITS),
-                tuple(manifest["skipped"]),
-                folder,
-            )
+                tuple(manifest["skipped"]), folder,
+            )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 f"{folder} holds no finished benchmark ({' '.join(str(error).split())}); run it, "
@@ -100,9 +170,6 @@ def joined(parts: Sequence[Results]) -> Results:
         rows=pd.concat([part.rows for part in parts], ignore_index=True),
         traits=pd.concat([part.traits for part in parts], ignore_index=True),
     )
-
-
-# --- from cells ----------------------------------------------------------------------------------
 
 
 def long_table(found: Mapping[Cell, Body], protocol: Protocol) -> pd.DataFrame:

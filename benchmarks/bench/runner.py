@@ -14,34 +14,28 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from functools import lru_cache, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import fewlabels as fl
-from bench.cells import Body, Cell, DatasetFacts
 from bench.datasets import Reading
-from bench.folder import CELLS, check_free, read_manifest, write_manifest, writing
 from bench.page import check_shown
 from bench.protocol import FLOOR, HISTOGRAMS, REFERENCE, Protocol, load
-from bench.results import Results, long_table, traits_table
+from bench.results import CELLS, Results, check_free, read_manifest, write_manifest, writing
+from bench.world import Body, Cell, DatasetFacts
 from fewlabels import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
 from runs import Row, of_cells, run_jobs
 
 
 def run(
-    protocol: str | Path | Protocol,
-    data: str | Path | Sequence[str | Path] = (),
-    out: str | Path | None = None,
-    *,
-    resume: bool = False,
-    workers: int | None = None,
-    models: Sequence[str] = (),
-    exclude_models: Sequence[str] = (),
-    where: Mapping[str, str] | None = None,
-    columns: Mapping[str, Any] | None = None,
+    protocol: str | Path | Protocol, data: str | Path | Sequence[str | Path] = (),
+    out: str | Path | None = None, *, resume: bool = False, workers: int | None = None,
+    models: Sequence[str] = (), exclude_models: Sequence[str] = (),
+    where: Mapping[str, str] | None = None, columns: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Results:
+) -> Results:  # fmt: skip
     """Run a benchmark on files of predictions, and write what it finds.
 
     Parameters
@@ -101,7 +95,7 @@ def run(
     write_manifest(folder, found)
     settings = {dataset.name: fingerprint(wanted, dataset) for dataset in facts}
     rows = [[cell._asdict() | {"settings": settings[cell.dataset]} for cell in job] for job in jobs]
-    cells, asked = [cell for job in jobs for cell in job], [row for job in rows for row in job]
+    cells, asked = [*chain(*jobs)], [*chain(*rows)]
     compute = partial(_compute, pickle.dumps((sources, reading, wanted, facts)))
     with writing(folder):
         try:
@@ -113,16 +107,12 @@ def run(
                 "under `if __name__ == '__main__':`"
             ) from None
         done = dict(zip(cells, of_cells(kept, asked), strict=True))
-        skipped = tuple(found["skipped"])
-        table, traits = long_table(done, wanted), traits_table(done)
-        results = Results(wanted, facts, table, traits, skipped, folder)
+        results = Results.of_cells(done, wanted, facts, tuple(found["skipped"]), folder)
         results.save(folder)
     return results
 
 
-_FREE = (
-    "title", "source", "tables", "figures", "runs", "methods", "n_labeled", "levels",
-)  # fmt: skip
+_FREE = ("title", "source", "tables", "figures", "runs", "methods", "n_labeled", "levels")
 """Fields that no cell depends on besides its own key."""
 
 
@@ -133,9 +123,6 @@ def fingerprint(protocol: Protocol, dataset: DatasetFacts) -> str:
     fixed["n_unlabeled"] = fixed["n_unlabeled"][0]
     text = json.dumps([fl.__version__, fixed, dataset.digest], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=10).hexdigest()
-
-
-# --- computing -----------------------------------------------------------------------------------
 
 
 def _compute(made_of: bytes, cell: Row) -> Body:

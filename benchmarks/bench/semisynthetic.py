@@ -14,11 +14,10 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from bench.cells import DatasetFacts
 from bench.datasets import digest_of, find_files, read_each
 from bench.protocol import Protocol
 from bench.splits import generator
-from bench.world import Trait, likeness, mean_of, quality, varied
+from bench.world import DatasetFacts, Trait, likeness, mean_of, quality, varied
 from fewlabels import InputError, Predictions
 
 Array = np.ndarray
@@ -52,8 +51,7 @@ class TrainedSets:
 
     def halves(self, run: int) -> tuple[Array, Array]:
         """Rows that a run draws from, and rows that its truth is computed on; training has none."""
-        drawn, truth, _ = self._parts(run)
-        return drawn, truth
+        return self._parts(run)[:2]
 
     def predictions(self, rows: Array, level: str, run: int) -> Predictions:
         """What the classifiers of a set say of some rows, with all labels."""
@@ -75,8 +73,8 @@ class TrainedSets:
 
     def traits(self) -> list[Trait]:
         """Size and prevalence of the table."""
-        sizes = {"n_items": float(len(self.labels)), "prevalence": float(self.labels.mean())}
-        return [("", -1, name, value) for name, value in sizes.items()]
+        share = float(self.labels.mean())
+        return [("", -1, "n_items", float(len(self.labels))), ("", -1, "prevalence", share)]
 
     def traits_of_run(self, level: str, run: int, truth: Predictions) -> list[Trait]:
         """Quality of the set's classifiers, and the mean likeness of its pairs."""
@@ -165,23 +163,21 @@ def _read(file: Path, name: str, protocol: Protocol, label: str) -> TrainedSets:
 def _features(table: pd.DataFrame) -> tuple[Array, list[str]]:
     """Standardised numbers and one indicator per category, (n, d); columns that are left out."""
     parts, left_out = [], []
-    for column in table:
-        values = table[column]
+    for column, values in table.items():
         if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
             numbers = values.to_numpy(dtype=float)
-            if np.isnan(numbers).all():
-                left_out.append(str(column))
+            if not np.isnan(numbers).all():
+                middle = np.nanmean(numbers)
+                numbers = np.where(np.isnan(numbers), middle, numbers) - middle
+                parts.append((numbers / (numbers.std() or 1.0))[:, None])
                 continue
-            middle = np.nanmean(numbers)
-            numbers = np.where(np.isnan(numbers), middle, numbers) - middle
-            parts.append((numbers / (numbers.std() or 1.0))[:, None])
-            continue
-        codes, categories = pd.factorize(values.astype(object).where(values.notna()).astype(str),
-                                         sort=True)  # fmt: skip
-        if len(categories) > _MOST_CATEGORIES:
-            left_out.append(str(column))
-            continue
-        parts.append((codes[:, None] == np.arange(len(categories))).astype(float))
+        else:
+            texts = values.astype(object).where(values.notna()).astype(str)
+            codes, categories = pd.factorize(texts, sort=True)
+            if len(categories) <= _MOST_CATEGORIES:
+                parts.append((codes[:, None] == np.arange(len(categories))).astype(float))
+                continue
+        left_out.append(str(column))
     if not parts:
         raise InputError("has no features")
     return np.concatenate(parts, axis=1), left_out

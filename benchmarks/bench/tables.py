@@ -25,9 +25,7 @@ _FACTORS = {
     "labels": "drawn or expected labels", "sharpness": "sharpness of the scores",
     "classifiers": "number of classifiers", "subset": "subset of classifiers",
 }  # fmt: skip
-_LEVELS = {
-    "labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers",
-}  # fmt: skip
+_LEVELS = {"labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers"}
 _CURVE_SIZES = (10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000)
 
 Cell = Mapping[str, Any]
@@ -87,13 +85,9 @@ class Part:
 
 
 def lay_out(
-    title: str,
-    cells: pd.DataFrame,
-    by: str,
-    parts: Sequence[Part],
-    methods: Sequence[str],
+    title: str, cells: pd.DataFrame, by: str, parts: Sequence[Part], methods: Sequence[str],
     **rest: Any,
-) -> Table:
+) -> Table:  # fmt: skip
     """A row per method, and part by part a column per value of `by`, in the order they come in."""
     notes: dict[str, str] = {}
     heads = list(dict.fromkeys(cells[by]))
@@ -110,8 +104,7 @@ def lay_out(
             said = f"**{said}**" if part.bold and cell["best"] is True else said
         if not note:
             return said
-        number = len(notes)
-        mark = string.ascii_lowercase[number % 26] * (number // 26 + 1)
+        mark = string.ascii_lowercase[len(notes) % 26] * (len(notes) // 26 + 1)
         return f"{said}<sup>{notes.setdefault(note, mark)}</sup>"
 
     texts = [[text(part, (m, head)) for part in parts for head in heads] for m in there]
@@ -126,9 +119,6 @@ def column_name(by: str, value: Any, cells: pd.DataFrame) -> str:
     if by == "level":
         return level_name(cells["factor"].iloc[0], value)
     return value.partition("=")[2] or value if by == "group" else str(value)
-
-
-# --- how numbers are written ---------------------------------------------------------------------
 
 
 def number(value: float, digits: int = 2) -> str:
@@ -177,12 +167,10 @@ def plural(n: int, noun: str) -> str:
 
 def _missing(cell: Cell) -> str:
     """Why runs are missing from a cell; "" if none is."""
-    why = cell.get("reasons")
+    why, noun, empty = cell.get("reasons"), cell.get("over"), math.isnan(cell["mean"])
     if not isinstance(why, dict) or not why:
         return ""
-    noun, empty = cell.get("over", "run"), math.isnan(cell["mean"])
-    noun = noun if isinstance(noun, str) else "run"
-    counted = not empty or len(why) > 1
+    noun, counted = noun if isinstance(noun, str) else "run", not empty or len(why) > 1
     told = "; ".join(f"{r} ({plural(n, noun)})" if counted else str(r) for r, n in why.items())
     if empty:
         return f"no value: {told}"
@@ -206,9 +194,6 @@ LOSS = Part("", lambda cell: f"{number(cell['mean'], 4)} ± {number(cell['sd'], 
 RANK = Part("", lambda cell: signed(cell["mean"]))
 
 
-# --- what stands side by side --------------------------------------------------------------------
-
-
 def factor_name(factor: str) -> str:
     """What a protocol varies, in words."""
     return _FACTORS.get(factor, factor)
@@ -223,16 +208,12 @@ def level_name(factor: str, level: str) -> str:
 
 def place_name(place: Mapping[str, Any]) -> str:
     """What a table or figure holds fixed, in words."""
-    parts = [place.get("dataset", ""), place.get("metric", "")]
-    if place.get("grouping"):
-        parts.append(f"by {place['grouping']}")
-    if place.get("level"):
-        parts.append(level_name(place["factor"], place["level"]))
-    if place.get("n_labeled"):
-        parts.append(plural(place["n_labeled"], "label"))
-    if place.get("n_unlabeled"):
-        parts.append(f"{place['n_unlabeled']:,} unlabeled")
-    return ", ".join(part for part in parts if part)
+    write: Mapping[str, Callable[[Any], str]] = {
+        "dataset": str, "metric": str, "grouping": "by {}".format,
+        "level": lambda level: level_name(place["factor"], level),
+        "n_labeled": lambda n: plural(n, "label"), "n_unlabeled": "{:,} unlabeled".format,
+    }  # fmt: skip
+    return ", ".join(say(place[name]) for name, say in write.items() if place.get(name))
 
 
 def together(cells: pd.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -242,15 +223,12 @@ def together(cells: pd.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], 
 
 
 _FIXED = ("dataset", "factor", "level", "n_unlabeled", "metric")
-
-
-def _of_all(errors: Errors) -> pd.DataFrame:
-    return errors.cells[errors.cells["group"] == ""]
+_SIDES = (*_FIXED, "n_labeled")
 
 
 def _methods(errors: Errors) -> Iterator[Table]:
     """One table per data set, level and metric; columns are numbers of labels."""
-    for place, part in together(_of_all(errors), *_FIXED):
+    for place, part in together(errors.of_all, *_FIXED):
         title = place_name(place)
         shown = ((RATIO, "rmae"), (SIZE, "ess"))
         parts = [ERROR, *(extra for extra, name in shown if part[name].notna().any())]
@@ -261,14 +239,14 @@ def _methods(errors: Errors) -> Iterator[Table]:
 
 def _effective_sizes(errors: Errors) -> Iterator[Table]:
     """Effective sizes, and the curve that they are read from."""
-    for place, part in together(_of_all(errors), *_FIXED[1:]):
+    for place, part in together(errors.of_all, *_FIXED[1:]):
         if part["dataset"].nunique() > 1:
             means = part.groupby(["method", "n_labeled"], as_index=False)["ess"].mean()
             yield lay_out(
                 place_name(place), means.assign(ess_bound=""), "n_labeled", [SIZE], errors.methods,
                 caption="The mean over the data sets; beyond a curve its end is taken.",
             )  # fmt: skip
-    for place, part in together(_of_all(errors), *_FIXED):
+    for place, part in together(errors.of_all, *_FIXED):
         curve = errors.curve({**place, "group": ""})
         if curve is None:
             continue
@@ -287,21 +265,19 @@ def _effective_sizes(errors: Errors) -> Iterator[Table]:
 
 def _classifiers(errors: Errors) -> Iterator[Table]:
     """One table per data set, level, metric and number of labels; columns are classifiers."""
-    keys = (*_FIXED, "n_labeled")
-    cells = pd.concat([errors.cells_of_models, _of_all(errors).assign(model="mean")])
-    for place, part in together(cells, *keys):
+    cells = pd.concat([errors.cells_of_models, errors.of_all.assign(model="mean")])
+    for place, part in together(cells, *_SIDES):
         yield lay_out(place_name(place), part, "model", [ERROR], errors.methods)
 
 
 def _groups(errors: Errors) -> Iterator[Table]:
     """One table per data set, level, grouping, metric and number of labels; columns are groups."""
-    for place, part in together(_grouped(errors), *_FIXED, "n_labeled", "grouping"):
-        runs = errors.runs.merge(part[[*_FIXED, "n_labeled", "group"]].drop_duplicates())
+    for place, part in together(_grouped(errors), *_SIDES, "grouping"):
+        runs = errors.runs.merge(part[[*_SIDES, "group"]].drop_duplicates())
         mean = _mean_of_groups(part, runs).assign(group="mean of groups")
-        caption = "The mean weighs all groups alike."
         yield lay_out(
             place_name(place), pd.concat([part, mean]), "group", [ERROR], errors.methods,
-            caption=caption,
+            caption="The mean weighs all groups alike.",
         )  # fmt: skip
 
 
@@ -330,15 +306,13 @@ def _mean_ratios(parts: pd.DataFrame, over: Sequence[str], noun: str) -> pd.Data
 
     These are no sample of anything, so the least mean alone is marked.
     """
-    found = []
+    found, count = [], len(parts[list(over)].drop_duplicates())
     for method, own in parts.groupby("method", sort=False):
         lost = own.loc[own["rmae"].isna(), "reasons"]
         why = [r for cell in lost for r in cell or ["there is no ratio to that of labeled"]]
-        found.append(
-            {"method": method, **spread(own["rmae"]), "over": noun}
-            | {"n_of": len(parts[list(over)].drop_duplicates())}
-            | {"reasons": pd.Series(why, dtype=object).value_counts().sort_index().to_dict()}
-        )
+        reasons = pd.Series(why, dtype=object).value_counts().sort_index().to_dict()
+        found.append({"method": method, **spread(own["rmae"]), "over": noun, "n_of": count,
+                      "reasons": reasons})  # fmt: skip
     cells = pd.DataFrame(found)
     entered = cells[(cells["method"] != FLOOR) & cells["mean"].notna()]
     full = entered[entered["n_runs"] == entered["n_runs"].max()]
@@ -347,13 +321,12 @@ def _mean_ratios(parts: pd.DataFrame, over: Sequence[str], noun: str) -> pd.Data
 
 def _overview(errors: Errors) -> Iterator[Table]:
     """Mean ratio to Labeled over the data sets, where there are several."""
-    for place, part in together(_of_all(errors), "factor", "level", "n_unlabeled", "metric"):
+    for place, part in together(errors.of_all, *_FIXED[1:]):
         if part["dataset"].nunique() > 1:
-            columns = [
+            cells = pd.concat(
                 _mean_ratios(own, ["dataset"], "data set").assign(n_labeled=n)
                 for n, own in part.groupby("n_labeled", sort=False)
-            ]
-            cells = pd.concat(columns)
+            )
             yield lay_out(place_name(place), cells, "n_labeled", [ERROR], errors.methods)
 
 
@@ -361,11 +334,11 @@ def _group_ratios(errors: Errors) -> Iterator[Table]:
     """Mean ratio to Labeled over metrics and groups (SSME, Table 2): a column per grouping."""
     keys = ("dataset", "factor", "level", "n_unlabeled", "n_labeled")
     for place, part in together(_grouped(errors), *keys):
-        columns = [
+        cells = pd.concat(
             _mean_ratios(own, ["metric", "group"], "cell").assign(column=name)
             for name, own in [*part.groupby("grouping", sort=False), ("all", part)]
-        ]
-        yield lay_out(place_name(place), pd.concat(columns), "column", [ERROR], errors.methods)
+        )
+        yield lay_out(place_name(place), cells, "column", [ERROR], errors.methods)
 
 
 _SHARPNESS = (
@@ -376,9 +349,8 @@ _SHARPNESS = (
 
 def _levels(errors: Errors) -> Iterator[Table]:
     """Levels side by side; of two, or of labels, also the paired difference of the first two."""
-    cells = _of_all(errors)
     keys = ("dataset", "factor", "n_unlabeled", "metric", "n_labeled")
-    for place, part in together(cells[cells["factor"] != ""], *keys):
+    for place, part in together(errors.of_all[errors.of_all["factor"] != ""], *keys):
         levels = list(dict.fromkeys(part["level"]))
         said = [_SHARPNESS] if place["factor"] == "sharpness" else []
         if place["factor"] == "labels":
@@ -390,8 +362,7 @@ def _levels(errors: Errors) -> Iterator[Table]:
             gaps = (wide[levels[1]] - wide[levels[0]]) * scale(place["metric"])
             name = f"{levels[1]} - {levels[0]}"
             rows = [{"method": m, "level": name, **spread(g)} for m, g in gaps.iterrows()]
-            paired = pd.DataFrame(rows).assign(paired=True, best=False)
-            part = pd.concat([part, paired])
+            part = pd.concat([part, pd.DataFrame(rows).assign(paired=True, best=False)])
             said.append("The difference is paired by run; ± its standard error.")
         yield lay_out(
             place_name(place), part, "level", [ERROR], errors.methods, caption=" ".join(said)
@@ -400,16 +371,13 @@ def _levels(errors: Errors) -> Iterator[Table]:
 
 def _intervals(errors: Errors) -> Iterator[Table]:
     """Coverage and width, where a confidence level was asked for; levels are side by side."""
-    cells = _of_all(errors)
+    cells = errors.of_all
     for varied, part in cells[cells["factor"] != "subset"].groupby(cells["factor"] != ""):
         keys = ["dataset", "factor", "n_unlabeled", "metric", "n_labeled" if varied else "level"]
         for place, own in together(part, *keys):
             if own["coverage"].notna().any():
                 by = "level" if varied else "n_labeled"
                 yield lay_out(place_name(place), own, by, COVERAGE, errors.methods)
-
-
-# --- classifiers that are alike ------------------------------------------------------------------
 
 
 def trait_name(trait: str) -> str:
@@ -456,16 +424,14 @@ def _associations(errors: Errors) -> Iterator[Table]:
     """
     runs = errors.runs[errors.runs["group"] == ""]
     runs = runs.assign(within=runs["level"].mask(runs["factor"] == "subset", ""))
-    for place, part in together(
-        runs, "dataset", "factor", "within", "n_unlabeled", "metric", "n_labeled"
-    ):
+    keys = ("dataset", "factor", "within", "n_unlabeled", "metric", "n_labeled")
+    for place, part in together(runs, *keys):
         known = errors.traits["dataset"] == place["dataset"]
         rows = [
-            {"trait": trait_name(trait), "method": method,
-             "mean": rank_correlation(own["x"], own["error"])}
+            (trait_name(trait), method, rank_correlation(own["x"], own["error"]))
             for trait in sorted(errors.traits.loc[known, "name"].unique())
             for method, own in points(errors, part, trait).groupby("method")
-        ]  # fmt: skip
+        ]
         cells = pd.DataFrame(rows, columns=["trait", "method", "mean"])
         cells = cells[cells.groupby("trait")["mean"].transform("count") > 0]
         if len(cells):

@@ -1,21 +1,80 @@
-"""What a benchmark runs on: items whose labels are all known, and classifiers for them."""
+"""What a benchmark runs on: items whose labels are all known, and classifiers for them; its cells.
+
+A cell is the least that is computed, kept and resumed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import Any, NamedTuple
 from typing import Protocol as Interface
 
 import numpy as np
 
 import fewlabels as fl
-from bench.cells import DatasetFacts
 from bench.protocol import REFERENCE, Protocol
 from bench.splits import generator
 from fewlabels import InputError, Predictions
 
 Array = np.ndarray
+Body = dict[str, Any]
+"""What a cell found: `rows` with the values of `ROW`, and `traits` (level, run, name, value).
+
+`runs.run_jobs` puts its `seconds` beside them.
+"""
+
+ROW = ("run", "group", "model", "metric", "estimate", "low", "high", "status", "message")
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """Sizes, classifiers and classes of a data set, and what to know of it.
+
+    `n_half` is how many items a run draws from; `digest` is of all that results depend on.
+    """
+
+    name: str
+    n_items: int
+    n_half: int
+    models: tuple[str, ...]
+    classes: tuple[Any, ...]
+    notes: tuple[str, ...]
+    digest: str
+
+
+class Cell(NamedTuple):
+    """What is computed at once.
+
+    kind is "estimates" (one method on one split), "truth" (the other half of a run), "curve" (all
+    draws of one size of the labels-only curve) or "traits" (of a data set). What does not apply
+    is "", 0, or -1 for the run.
+    """
+
+    kind: str
+    dataset: str
+    level: str = ""
+    n_labeled: int = 0
+    n_unlabeled: int = 0
+    run: int = -1
+    method: str = ""
+
+
+Job = tuple[Cell, ...]
+"""Cells that share a split, computed one after another by one worker."""
+
+
+def failure(status: str, error: Exception, run: int) -> Body:
+    """What a cell found that could not be computed: one row without a classifier."""
+    kind = type(error)
+    text = str(error) if kind.__module__.startswith("fewlabels") else f"{kind.__name__}: {error}"
+    row = [run, "", "", "", *[np.nan] * 3, str(status), " ".join(text.split())[:300]]
+    return {"rows": [row], "traits": []}
+
+
 Trait = tuple[str, int, str, float]
 """Level, run (-1: all), name, value."""
 
@@ -102,25 +161,6 @@ def sharpen(p: Array, exponent: float) -> Array:
     """p^a / sum p^a over the last axis (SSME, D.4); a below 1 makes probabilities duller."""
     raised = (p / p.max(axis=-1, keepdims=True)) ** exponent
     return raised / np.sum(raised, axis=-1, keepdims=True)
-
-
-def gaps_by_item(estimates: fl.Estimates, predictions: Predictions) -> Array:
-    """Mean over items of |P(event) - its probability| of each classifier, (M,) (SSME, E.2).
-
-    The event is that of `ece`: class 1 of two, of more that the predicted class is right. Where
-    nothing is put into bins nothing cancels within one, so that it is at least the ECE of
-    expected labels.
-    """
-    p, k = predictions.probabilities, predictions.n_classes
-    out = np.full(predictions.n_models, np.nan)
-    for j in range(predictions.n_models):
-        own = estimates.posterior.of(j)
-        rows = np.flatnonzero(~np.isnan(p[:, j, 0]))
-        rows = rows[own.speaks_of(rows)]
-        if len(rows):
-            event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
-            out[j] = np.abs(own.probabilities[rows, event] - p[rows, j, event]).mean()
-    return out
 
 
 def quality(predictions: Predictions) -> dict[str, float]:

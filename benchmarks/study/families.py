@@ -64,9 +64,8 @@ def make_set(family: str, seed: int, population: int = POPULATION) -> MadeSet:
     """The set of classifiers of a family and a seed; the same seed gives the same bits."""
     source, most_classes = FAMILIES[family]
     rng = np.random.default_rng([zlib.crc32(family.encode()), seed])
-    k = 2
-    if rng.random() >= 0.5 and most_classes > 2:
-        k = int(rng.integers(3, most_classes + 1))
+    several = rng.random() >= 0.5 and most_classes > 2
+    k = int(rng.integers(3, most_classes + 1)) if several else 2
     n_models = int(rng.integers(2, 9))
     composition = str(rng.choice(COMPOSITIONS, p=_SHARES))
     prevalence = float(rng.choice(_PREVALENCES)) if k == 2 else 1 / k
@@ -81,8 +80,7 @@ def make_set(family: str, seed: int, population: int = POPULATION) -> MadeSet:
         warnings.simplefilter("ignore", ConvergenceWarning)  # half-trained networks are wanted too
         probabilities = _train(rng, x, y, k, own, held, n_models, composition)
     temperature, off = off_by(rng, probabilities, 0.4, 0.3)
-    name = f"{family}-{seed}"
-    models = [f"m{j + 1}" for j in range(n_models)]
+    name, models = f"{family}-{seed}", [f"m{j + 1}" for j in range(n_models)]
     predictions = Predictions(off, y[held], models=models, classes=list(range(k)))
     share = float((y[held] == 1).mean()) if k == 2 else float("nan")
     return MadeSet(name, family, composition, share, temperature, predictions)
@@ -134,14 +132,12 @@ def _train(
     kinds = rng.integers(len(LEARNERS), size=n_models)
     if composition != "mixed":
         kinds[:] = kinds[0]
-    n = x[held].shape[0]
-    out = np.empty((n, n_models, k))
+    out = np.empty((len(x[held]), n_models, k))
     direction = rng.standard_normal((x.shape[1],))
     for j in range(n_models):
         pool = region_of(rng, x, own, direction) if composition == "regions" else own
-        columns = np.arange(x.shape[1])
-        if composition == "features":
-            columns = some_columns(rng, x.shape[1])
+        features = composition == "features"
+        columns = some_columns(rng, x.shape[1]) if features else np.arange(x.shape[1])
         rows = with_every_class(rng, y, pool, own, k, int(sizes[j]))
         learner = trained(LEARNERS[kinds[j]](rng), x, y, rows, columns)
         out[:, j] = learner.predict_proba(x[held][:, columns])
@@ -203,9 +199,6 @@ LEARNERS: tuple[Callable[[np.random.Generator], ClassifierMixin], ...] = (
     ),
 )  # fmt: skip
 """Unfitted classifiers, whose settings are drawn."""
-
-
-# --- where the data come from ------------------------------------------------------------------
 
 
 def _classification(rng: np.random.Generator, n: int, k: int) -> Table:
@@ -278,16 +271,11 @@ def _real(load: Callable[..., Any], rng: np.random.Generator, n: int, k: int) ->
 
 
 FAMILIES: Mapping[str, tuple[Source, int]] = {
-    "classification": (_classification, 10),
-    "quantiles": (_quantiles, 6),
-    "blobs": (_blobs, 10),
-    "shapes": (_shapes, 2),
-    "friedman": (_friedman, 5),
-    "sparse": (_sparse, 5),
-    "manifold": (_manifold, 8),
-    "hastie": (_hastie, 2),
+    "classification": (_classification, 10), "quantiles": (_quantiles, 6), "blobs": (_blobs, 10),
+    "shapes": (_shapes, 2), "friedman": (_friedman, 5), "sparse": (_sparse, 5),
+    "manifold": (_manifold, 8), "hastie": (_hastie, 2),
     "digits": (partial(_real, datasets.load_digits), 10),
     "tumours": (partial(_real, datasets.load_breast_cancer), 2),
     "wine": (partial(_real, datasets.load_wine), 3),
-}
+}  # fmt: skip
 """Each family's source of data, and how many classes it has at most."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import gmean
 
 from fewlabels import __version__
 from runs import across, table
@@ -64,9 +65,6 @@ def render_text(rows: pd.DataFrame) -> str:
     return "\n\n".join(_promises(rows, judged(rows))[1:])
 
 
-# --- cells and promises ---------------------------------------------------------------------------
-
-
 def cells_of(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per cell and method: the mean of each figure, its text, and seconds."""
     groups = rows.groupby([*PLACE, "family", "method", "metric"], sort=False)
@@ -90,10 +88,14 @@ def ratios(rows: pd.DataFrame, other: str, figure: str) -> pd.DataFrame:
     both = rows[rows.method == DEFAULT].merge(
         rows[rows.method == other], on=[*_CELL, "run"], suffixes=("", "_other")
     )
-    found = [
+    return _figures([
         (*key, own.family.iloc[0], other, *ratio(own[figure], own[f"{figure}_other"]))
         for key, own in both.groupby(_CELL, sort=False)
-    ]
+    ])  # fmt: skip
+
+
+def _figures(found: list[Any]) -> pd.DataFrame:
+    """Cells whose figure is known."""
     columns = [*_CELL, "family", "other", "value", "se", "n"]
     return pd.DataFrame(found, columns=columns).dropna(subset="value")
 
@@ -111,14 +113,10 @@ def judged(rows: pd.DataFrame) -> pd.DataFrame:
     lowest = lowest.sort_values("value", ascending=False, kind="stable").drop_duplicates(_CELL)
     order = rows[_CELL].drop_duplicates()
     some = rows[rows.n_labeled >= FEW_LABELS]
-    held = pd.DataFrame(
-        [
-            (*key, own.family.iloc[0], "", *coverage(own["coverage_0.9"]))
-            for key, own in rows[rows.method == DEFAULT].groupby(_CELL, sort=False)
-        ],
-        columns=[*_CELL, "family", "other", "value", "se", "n"],
-    )
-    held = held.dropna(subset="value")
+    held = _figures([
+        (*key, own.family.iloc[0], "", *coverage(own["coverage_0.9"]))
+        for key, own in rows[rows.method == DEFAULT].groupby(_CELL, sort=False)
+    ])  # fmt: skip
     each = {
         "lowest": (order.merge(lowest, on=_CELL), lambda v: v - NEAR_LOWEST),
         "labeled": (ratios(some, REFERENCE, "error"), lambda v: v - NOT_WORSE),
@@ -168,8 +166,7 @@ def published(rows: pd.DataFrame) -> list[tuple[Any, float]]:
     limits = {m: {n: 1 - least if m in REDUCED else 1.0 for n, least in REDUCTIONS.items()}
               for m in (*REDUCED, *KEPT)}  # fmt: skip
     return [
-        (cell, limits[metric][n])
-        for n in REDUCTIONS for metric in limits
+        (cell, limits[metric][n]) for n in REDUCTIONS for metric in limits
         for cell in own[(own.n_labeled == n) & (own.metric == metric)].itertuples()
     ]  # fmt: skip
 
@@ -186,12 +183,11 @@ def _promises(rows: pd.DataFrame, found: pd.DataFrame) -> list[str]:
         name = f"median width at most {NARROW} of labeled-only's"
         lines.append((name, part, middle.n, number(middle, 1, 2), "", ""))
     out = ["## Promises", table(head, lines)]
-    if against := published(rows):
-        said = [
-            (cell.n_labeled, cell.metric, f"{most:.2f}", number(_figure(cell), 1, 3),
-             _verdict(cell, most))
-            for cell, most in against
-        ]  # fmt: skip
+    if said := [
+        (cell.n_labeled, cell.metric, f"{most:.2f}", number(_figure(cell), 1, 3),
+         _verdict(cell, most))
+        for cell, most in published(rows)
+    ]:  # fmt: skip
         out += [f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:",
                 table(["labels", "metric", "at most", "ratio", "kept"], said)]  # fmt: skip
     return out
@@ -246,9 +242,6 @@ def _why_wider(rows: pd.DataFrame, cell: pd.Series) -> str:
     return f"both hold: {held[DEFAULT]:.0%}, labeled-only {held[REFERENCE]:.0%}"
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def _real(cells: pd.DataFrame, name: str, facts: Mapping[str, Any]) -> list[str]:
     own = cells[cells["set"] == name]
     own = own.sort_values("metric", key=lambda m: m.map(METRICS.index), kind="stable")
@@ -286,8 +279,7 @@ def _made(rows: pd.DataFrame, facts: Mapping[str, Any]) -> list[str]:
         all_held = held[some(held)]
         least = f"{100 * all_held.value.min():.0f}" if len(all_held) else ""
         mean_held = over_clusters(all_held.value, all_held["set"], np.mean)
-        logs = [number(over(errors[m], lambda x: float(np.exp(np.log(x).mean()))), 1, 2)
-                for m in rivals]  # fmt: skip
+        logs = [number(over(errors[m], gmean), 1, 2) for m in rivals]
         return [*logs, number(mean_held, 100, 1), least, number(over(widths, np.median), 1, 2)]
 
     families = dict.fromkeys(one["family"] for one in made.values())
@@ -318,10 +310,9 @@ def _levels(cells: pd.DataFrame) -> list[str]:
     for part, some in list(_parts(cells))[:-1]:
         for method in dict.fromkeys(cells.method):
             own = some[some.method == method]
-            known = [own[own[name].notna()] for name in figures]
             lines.append((part, method, *(
                 number(over_clusters(one[name], one["set"], np.mean), 100, 1)
-                for name, one in zip(figures, known, strict=True)
+                for name in figures for one in [own[own[name].notna()]]
             )))  # fmt: skip
     return [
         "## Levels",
@@ -340,9 +331,6 @@ def _failures(rows: pd.DataFrame) -> list[str]:
     counts = failed.groupby(["method", "message"], sort=False).size()
     lines = [(method, n, why.replace("|", " ")) for (method, why), n in counts.items()]
     return ["## Without an answer", table(["method", "settings", "why"], lines)]
-
-
-# --- what was run ---------------------------------------------------------------------------------
 
 
 def either(counts: Iterable[int]) -> str:

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -88,13 +89,10 @@ def _one(chosen: StudySet, cell: Cell, run: int) -> dict[str, Any]:
     # Methods share it: what is alike in two of them is drawn alike, and falls out of the pair.
     seed = seed_of("fit", cell["seed"], chosen.name, cell["n_labeled"], n_unlabeled, run)
     started, message = time.perf_counter(), ""
+    ask = partial(fl.estimate, metrics=list(METRICS), confidence_level=max(LEVELS))
     try:
-        model = method_for(cell["method"], chosen.family, items)
-        found = fl.estimate(
-            *shown(model, items, labeled), list(METRICS), confidence_level=max(LEVELS),
-            random_state=seed, workers=1,
-        )  # fmt: skip
-        values = figures(found, chosen.truth)
+        asked = shown(method_for(cell["method"], chosen.family, items), items, labeled)
+        values = figures(ask(*asked, random_state=seed, workers=1), chosen.truth)
     except MemoryError:
         raise
     except Exception as error:  # a study outlives a method's failure and records it
@@ -127,9 +125,7 @@ def figures(found: fl.Estimates, truth: np.ndarray) -> np.ndarray:
     low, high = np.stack(ends, axis=2).clip(*bounds).reshape(2, len(LEVELS), *shape)
     low, high = np.minimum(low, value), np.maximum(high, value)
     defined = np.isfinite(truth)
-    good = (
-        defined & np.isfinite(value) & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
-    )
+    good = defined & np.isfinite([value, *low, *high]).all(axis=0)
     each = {
         "error": (np.abs(value - truth), good), "bias": (value - truth, good),
         "failed": (1.0 - good, defined),
@@ -139,26 +135,21 @@ def figures(found: fl.Estimates, truth: np.ndarray) -> np.ndarray:
         each[f"coverage_{level:g}"] = held, good
         each[f"width_{level:g}"] = high[k] - low[k], good
         each[f"score_{level:g}"] = interval_score(low[k], high[k], truth, level), good
-    return np.array([_mean(*each[name]) for name in FIGURES])
-
-
-def _mean(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Mean over some of the classifiers of each metric; NaN where there are none."""
-    count = rows.sum(axis=0)
-    total = np.where(rows, values, 0.0).sum(axis=0)
-    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    out = []
+    for values, rows in (each[name] for name in FIGURES):
+        count, total = rows.sum(axis=0), np.where(rows, values, 0.0).sum(axis=0)
+        out.append(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    return np.array(out)
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A row per set, sizes, method, run and metric, in the order of the sets and sizes."""
     order = {name: k for k, name in enumerate([*REAL, *MADE])}
     runs = pd.DataFrame([
-        {
-            **{name: line[name] for name in ("set", "n_labeled", "method")}, "run": one["run"],
-            "n_unlabeled": unlabeled_of(line["n_unlabeled"], line["facts"]["n_items"]),
-            "family": line["facts"]["family"], "seconds": one["seconds"],
-            "message": one["message"], "values": one["values"],
-        }
+        {**{name: line[name] for name in ("set", "n_labeled", "method")}, "run": one["run"],
+         "n_unlabeled": unlabeled_of(line["n_unlabeled"], line["facts"]["n_items"]),
+         "family": line["facts"]["family"], "seconds": one["seconds"],
+         "message": one["message"], "values": one["values"]}
         for line in lines for one in line["runs"]
     ])  # fmt: skip
     # Of a block that was made longer the last line counts.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.cells import DatasetFacts
 from bench.protocol import Protocol
 from bench.results import COLUMNS, TRAITS, Results
+from bench.world import DatasetFacts
 
 METHODS = ("labeled", "ensemble", "ssme-kde")
 FLOOR = "all-labels-known"

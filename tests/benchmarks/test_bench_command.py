@@ -23,7 +23,7 @@ import runs
 import samples
 from bench import Results, load, names
 from bench.command import main as command
-from bench.folder import CELLS
+from bench.results import CELLS
 from runs import run_missing
 
 ROOT = Path(__file__).resolve().parents[2]

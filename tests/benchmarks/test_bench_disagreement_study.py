@@ -68,7 +68,7 @@ def test_a_quick_run_fills_a_copy(tmp_path: Path, real_or_simulated: Path) -> No
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}; FEWLABELS_DATA names them")
 def test_votes_of_mix_mnist_come_from_its_truth() -> None:
-    from disagreement_data import MNIST, truth, world
+    from disagreement_truth import MNIST, truth, world
 
     own, q = world(DATA, MNIST), truth(DATA)
     assert own.histogram.shape == q.shape == (15_000, 10)

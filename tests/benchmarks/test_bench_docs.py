@@ -11,9 +11,8 @@ import pytest
 
 from bench import Protocol, load
 from bench.figures import FIGURES
-from bench.folder import WRITTEN
 from bench.protocol import CHOICES
-from bench.results import COLUMNS
+from bench.results import COLUMNS, WRITTEN
 from bench.tables import OFFERED
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,13 +12,11 @@ import pytest
 
 import fewlabels as fl
 from bench import Results
-from bench.cells import Body, Cell
 from bench.datasets import cut, find_files, name_files
 from bench.experiment import Bench
-from bench.folder import CELLS
-from bench.results import COLUMNS
+from bench.results import CELLS, COLUMNS
 from bench.splits import draw, halve
-from bench.world import likeness, quality, sharpen
+from bench.world import Body, Cell, likeness, quality, sharpen
 from fewlabels import FewlabelsError, InputError, UsageError
 
 Run = Callable[..., Results]

@@ -50,5 +50,5 @@ def test_a_cell_and_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = {"world": "crossed", "rho": 0.3, "drawn": "cluster", "labeled": 10}
     records = bench.run(Path(), **cell, method="labeled", runs=2, both=1)
     assert len(records) == 3 * len(bench.METRICS) * 2
-    text = bench.blocks("crossed", pd.DataFrame.from_records(records))["crossed"]
+    text = bench.blocks(pd.DataFrame(records), bench.Plan(Path(), Path(), False))
     assert text.splitlines()[2].startswith("| crossed | 0.3 | 10 clusters | labeled |")

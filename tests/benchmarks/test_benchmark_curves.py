@@ -13,8 +13,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import score_lists
-from curves_bands import by_set
-from curves_data import draw
+from curves_bands import by_set, draw
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "curves.md"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-import judges_sets as recipe
+import judges as recipe
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "judges.md"

@@ -33,5 +33,5 @@ def test_the_page_has_a_place_for_every_table() -> None:
 def test_a_cell_and_its_table() -> None:
     records = bench.run(Path(), "likes length", 200, 40, runs=2)
     assert len(records) == 2 * 3 * 6
-    text = bench.blocks("many", pd.DataFrame.from_records(records))["many"]
+    text = bench.blocks(pd.DataFrame(records), bench.Plan(Path(), Path(), False))
     assert text.splitlines()[2].startswith("| likes length | 200 | 40 |")

@@ -34,7 +34,7 @@ def test_a_run_and_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(records["way"]) == {"tasks", "alone", "groups", "labeled"}
     own = records[records["what"] == "task"].groupby("way")["error"].mean()
     assert own["tasks"] == pytest.approx(own["alone"], abs=0.01)
-    table = bench.blocks("simulated", records)["simulated"].splitlines()
+    table = bench.blocks(records, bench.Plan(Path(), Path(), False)).splitlines()
     assert len(table) == 4
     assert table[2].startswith("| alike | 2 | 40 | accuracy |")
 
