@@ -42,7 +42,7 @@ function measure(frame) {
     inner: frame.contentWindow.innerWidth,
     scroll: root.scrollWidth,
     smallest: Math.min(...texts.map(e => parseFloat(style(e).fontSize))),
-    background: style(page.body).backgroundColor,
+    background: style(page.documentElement).backgroundColor,
     heat: [...page.querySelectorAll(".heat")].map(e => ({
       columns: e.querySelectorAll("thead th").length - 1,
       scrolls: e.parentElement.scrollWidth > e.parentElement.clientWidth,

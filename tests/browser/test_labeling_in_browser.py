@@ -460,7 +460,7 @@ def test_it_fits_a_phone_and_a_desktop(
             " small: Math.min(...sizes.filter(s => s)),"
             " bare: [...document.querySelectorAll('button, input, select')].filter("
             "   e => e.checkVisibility() && !named(e) && !(e.labels && e.labels.length)).length,"
-            " ground: getComputedStyle(document.body).backgroundColor,"
+            " ground: getComputedStyle(document.documentElement).backgroundColor,"
             " live: document.querySelectorAll('[aria-live], [role=status], [role=alert]').length,"
             " focus: document.activeElement.id,"
             " bottom: document.getElementById('classes').getBoundingClientRect().bottom}"

@@ -81,7 +81,7 @@ def test_colours_follow_the_numbers(measure: Measure, dark: bool) -> None:
     page = {"page": render_html(SAMPLES["domains"]())}
     cells = measure(page, (DESKTOP,), dark=dark)["page"][str(DESKTOP)]["heat"][0]["cells"]
     known = [(h, colour) for h, colour in cells if h is not None]
-    strength = [float(re.split(r"[(,)]", colour)[4]) for _, colour in known]
+    strength = [float(re.split(r"[/)]", colour)[1]) for _, colour in known]
     most = 0.42 if dark else 0.56
     assert strength == pytest.approx([h * most for h, _ in known], abs=0.005)
     assert {colour for h, colour in cells if h is None} == {"rgba(0, 0, 0, 0)"}

@@ -56,7 +56,7 @@ def shown(browser: webdriver.Browser, folder: Path, name: str, source: str | Non
 def rows_of(browser: webdriver.Browser, column: int) -> list[str]:
     """Cells of a column of the table of all estimates, from above."""
     script = (
-        "return [...document.querySelectorAll('[aria-labelledby=all] tbody tr')]"
+        "return [...document.querySelectorAll('[aria-labelledby=all-estimates] tbody tr')]"
         ".map(row => row.children[arguments[0]].textContent)"
     )
     return [str(cell) for cell in browser.run(script, column)]
@@ -68,28 +68,28 @@ def test_a_table_is_copied_as_csv(
 ) -> None:
     shown(browser, tmp_path, "estimates: two_classes")
     browser.run(COPIES, refused)
-    browser.click("[aria-labelledby=all] summary")
-    browser.run("document.querySelector('[aria-labelledby=all] .copy').focus()")
+    browser.click("[aria-labelledby=all-estimates] summary")
+    browser.run("document.querySelector('[aria-labelledby=all-estimates] .copy').focus()")
     browser.press("Enter")  # a browser lets a page copy only for who does something
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     header, *rows = csv.reader(io.StringIO(text))
     assert header == ["Group", "Metric", "Classifier", "Value", "Low", "High", "Status"]
     assert [row[2] for row in rows] == rows_of(browser, 2)
     assert [row[3] for row in rows] == rows_of(browser, 3)
-    browser.until(lambda: browser.text("[aria-labelledby=all] .copy") == "Copied")
+    browser.until(lambda: browser.text("[aria-labelledby=all-estimates] .copy") == "Copied")
 
 
 def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: two_classes")
     browser.run(COPIES, False)
-    browser.click("[aria-labelledby=all] summary")
+    browser.click("[aria-labelledby=all-estimates] summary")
     cells = ["=1+1", "@name", "-5e-3", "-x", "'+1a", "'plain", "+.5"]
     browser.run(
-        "const row = document.querySelector('[aria-labelledby=all] tbody tr');"
+        "const row = document.querySelector('[aria-labelledby=all-estimates] tbody tr');"
         "arguments[0].forEach((text, k) => { row.children[k].textContent = text; })",
         cells,
     )
-    browser.click("[aria-labelledby=all] .copy")
+    browser.click("[aria-labelledby=all-estimates] .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     copied = [*csv.reader(io.StringIO(text))][1]
     texts = ["'=1+1", "'@name", "-5e-3", "'-x", "''+1a", "'plain", "+.5"]
@@ -103,7 +103,7 @@ def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_p
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     header, row = csv.reader(io.StringIO(text)) if text.count("\n") == 2 else ([], [])
     names = ["First − second", "Value [95%]", "Value [95%] low", "Value [95%] high"]
-    assert header == [*names, "P(better)", "Told apart", "Labels to decide"]
+    assert header == [*names, "P(better)", "Significant", "Labels to decide"]
     assert row[0] == "a − b"
     value, low, high = map(float, row[1:4])
     assert low <= value <= high
@@ -112,13 +112,13 @@ def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_p
 def test_a_table_is_copied_as_markdown(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: two_classes")
     browser.run(COPIES, False)
-    browser.click("[aria-labelledby=all] summary")
+    browser.click("[aria-labelledby=all-estimates] summary")
     browser.run(
-        "document.querySelector('[aria-labelledby=all] tbody tr').children[2].textContent"
+        "document.querySelector('[aria-labelledby=all-estimates] tbody tr').children[2].textContent"
         " = arguments[0]",
         "a|b *c* <d> e_f",
     )
-    browser.click("[aria-labelledby=all] .tools .copy + .copy")
+    browser.click("[aria-labelledby=all-estimates] .tools .copy + .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     names, rule, first, *_ = text.splitlines()
     assert names == "| Group | Metric | Classifier | Value | Low | High | Status |"
@@ -131,19 +131,19 @@ def test_rows_are_filtered_by_what_is_typed(browser: webdriver.Browser, tmp_path
     """What is left is what is seen and copied; paper has all of it."""
     shown(browser, tmp_path, "estimates: two_classes")
     browser.run(COPIES, False)
-    browser.click("[aria-labelledby=all] summary")
-    rows = "[...document.querySelectorAll('[aria-labelledby=all] tbody tr')]"
+    browser.click("[aria-labelledby=all-estimates] summary")
+    rows = "[...document.querySelectorAll('[aria-labelledby=all-estimates] tbody tr')]"
     seen = f"return {rows}.filter(e => e.checkVisibility()).map(e => e.children[1].textContent)"
     every = browser.run(seen)
     wanted = every[0].upper()
-    browser.run("document.querySelector('[aria-labelledby=all] input').focus()")
+    browser.run("document.querySelector('[aria-labelledby=all-estimates] input').focus()")
     browser.press(*wanted)
     left = browser.run(seen)
     assert 0 < len(left) < len(every)
     assert set(left) == {every[0]}
-    said = browser.text("[aria-labelledby=all] [role=status]")
+    said = browser.text("[aria-labelledby=all-estimates] [role=status]")
     assert said == f"{len(left)} of {len(every)} rows"
-    browser.click("[aria-labelledby=all] .copy")
+    browser.click("[aria-labelledby=all-estimates] .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     assert [row[1] for row in csv.reader(io.StringIO(text))][1:] == left
     media = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": "print"}}
@@ -221,7 +221,9 @@ def test_a_figure_is_saved_as_png(
         "bar.querySelector('.copy:last-child').click()",
         figure,
     )
-    saved = browser.until(lambda: [*(tmp_path / "saved").glob("*.png")])
+    saved = browser.until(
+        lambda: [p for p in (tmp_path / "saved").glob("*.png") if p.stat().st_size]
+    )
     content = saved[0].read_bytes()
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = (int.from_bytes(content[k : k + 4]) for k in (16, 20))
@@ -246,10 +248,10 @@ def image_data(content: bytes) -> bytes:
 
 def test_a_table_is_sorted_by_keys(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: two_classes")
-    browser.click("[aria-labelledby=all] summary")
+    browser.click("[aria-labelledby=all-estimates] summary")
     before = rows_of(browser, 3)
-    browser.run("document.querySelectorAll('[aria-labelledby=all] .sort')[3].focus()")
-    head = "[aria-labelledby=all] th[aria-sort]"
+    browser.run("document.querySelectorAll('[aria-labelledby=all-estimates] .sort')[3].focus()")
+    head = "[aria-labelledby=all-estimates] th[aria-sort]"
     for direction, downwards in (("descending", True), ("ascending", False)):
         browser.press("Enter")
         assert browser.run(f"return document.querySelector('{head}').ariaSort") == direction

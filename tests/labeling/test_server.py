@@ -209,7 +209,7 @@ def test_the_page_has_no_script_of_its_own_and_nothing_from_elsewhere(ask: Clien
     assert "http" not in script.replace("http://www.w3.org/2000/svg", "")
     assert "url(" not in style
     assert "@import" not in style
-    assert "--own: #0b62a8" in style
+    assert "--own: light-dark(#0b62a8, " in style
 
 
 def test_a_label_is_saved_before_the_answer_says_so(ask: Client, file: Path) -> None:

@@ -182,7 +182,7 @@ def test_names_that_are_words_are_read_by_what_explains_every_row() -> None:
     assert by_word.items.labels.tolist() == [0, 0, 0, 1]
     by_name = read_comparisons(pa.table(table | {"winner": ["A", "A", "B", "E"]}))
     assert by_name.items.labels.tolist() == [0, 1, 1, 1]
-    with pytest.raises(fl.InputError, match=r"'A' in row 2, .* not what may be both"):
+    with pytest.raises(fl.InputError, match=r"'A' in row 2; .* not what may be both"):
         read_comparisons(pa.table(table | {"winner": ["A", "A", "B", "A"]}))
 
 
@@ -379,7 +379,7 @@ def test_the_order_of_rows_and_the_seed_do_not_matter() -> None:
 @pytest.mark.parametrize(("change", "line"), [
     ({"model_b": None}, "has no two columns that say who is compared"),
     ({"winner": None}, "has no column that says who won"),
-    ({"winner": ["perhaps"] * 48}, "column 'winner' says 'perhaps' in row 1, and must say model_a"),
+    ({"winner": ["perhaps"] * 48}, "column 'winner' says 'perhaps' in row 1; it must say model_a"),
     ({"winner": [None] * 48}, "has no verdict"),
     ({"model_b": ["x", "y", "x", "z", "y", "z"] * 8}, "has no row with two different names"),
     ({"judge": ["gpt", "claude"] * 24}, "name that of the prompt with --item COL"),
@@ -420,7 +420,7 @@ def test_the_command(cli: Run, file: Path, tmp_path: Path) -> None:
     assert "not met: m0:win_rate>=.99" in err
     assert all(len(line) <= 80 for line in out.splitlines() if str(tmp_path) not in line)
     assert "By win_rate, m" in out
-    assert "people should judge next: rows" in out
+    assert "People should judge next: rows" in out
     page = json.loads(report.read_text())
     assert {row["metric"] for row in page["estimates"]} == {"win_rate", "bradley_terry", "elo"}
     assert page["n_labeled"] == 40

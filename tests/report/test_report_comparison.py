@@ -43,7 +43,7 @@ def test_rankings_and_differences(plain: dict[str, Any]) -> None:
     assert [row.model for row in ranking.rows] == found["ranking"]
     assert len(differences.rows) == 3
     assert (differences.rows[0].model, differences.versus[0]) == tuple(found["ranking"][:2])
-    assert set(dict(differences.extras)["told apart"]) <= {"yes", "no"}
+    assert set(dict(differences.extras)["significant"]) <= {"yes", "no"}
     assert differences.zero
     assert differences.axis.low <= 0 <= differences.axis.high
 

@@ -255,7 +255,7 @@ class Ranking(Record):
 def compare(source: Input, settings: Settings, ranking: Ranking, output: Output) -> None:
     """Compare the classifiers in FILE: ranking, paired differences, and joint errors.
 
-    Says which classifiers cannot be told apart, which may be the best, and about how many more
+    Says which classifiers differ significantly, which may be the best, and about how many more
     labels are needed to decide; then how much they differ between groups, and fail together.
     """
     from fewlabels.questions.compare import check_ranking

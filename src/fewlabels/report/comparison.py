@@ -1,4 +1,4 @@
-"""Comparisons of classifiers: who leads, who cannot be told apart, how they fail together."""
+"""Comparisons of classifiers: who leads, who differ significantly, how they fail together."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ _OF_PAIRS = {
     "Difference": "The first classifier's metric minus the second's, on the same items and labels. "
     "What both have in common cancels, so this interval is narrower than those of the two suggest.",
     "P(better)": "The probability that the first is truly better.",
-    "Told apart": "Whether they are, when all pairs are looked at together. With the stated "
-    "probability no pair is told apart wrongly.",
+    "Significant": "Whether the two differ when all pairs are looked at together. With the stated "
+    "probability no pair is said to differ wrongly.",
     "Labels to decide": "About how many more labels decide which of the two is better, judging by "
     "the difference seen so far; the chance is then one half. In brackets: fewer if the unlabeled "
     "items go on helping as they do now; with the larger number the chance is two in three.",
@@ -66,7 +66,7 @@ _OF_TWO = {
 _TERMS = {
     "P(best)": "The probability of being the best of all; those with * are a set that contains the "
     "best one at the stated level.",
-    "Shared letters": "Classifiers that share a letter cannot be told apart, with all pairs "
+    "Shared letters": "Classifiers that share a letter do not differ significantly, all pairs "
     "compared at once.",
     "Expected rank, behind the best": "The mean rank, and how far it is behind the best one on "
     "average, in the metric's units.",
@@ -144,7 +144,7 @@ def labels_cell(needed: Mapping[str, Any]) -> str:
 
 
 def letters(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The letters of each classifier: who shares one cannot be told apart.
+    """The letters of each classifier: who share one do not differ significantly.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def _standings(entry: Mapping[str, Any], folded: bool) -> list[Node]:
         "behind the best": ["-" if n is None else number_format(losses)(n) for n in losses],
     }
     return [
-        Para("With * it may be the best; who shares a letter cannot be told apart.", "soft",
+        Para("With * it may be the best; who share a letter do not differ significantly.", "soft",
              on="page"),
         _forest(entry, "model", shown, cells, False, caption=f"Ranking by {entry['metric']}",
                 folded=folded),
@@ -238,7 +238,7 @@ def _differences(entry: Mapping[str, Any], folded: bool = True) -> list[Node]:
         shown = [p for p in shown if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
     cells = {
         "P(better)": [probability(p["probability"]) for p in shown],
-        "told apart": ["yes" if p["separated"] else "no" for p in shown],
+        "significant": ["yes" if p["separated"] else "no" for p in shown],
         "labels to decide": [labels_cell(p["labels"]) for p in shown],
     }
     better = "right" if entry["direction"] > 0 else "left"
@@ -403,7 +403,7 @@ def document(report: Report, level: int = 0) -> Document:
             *ranked,
             *([Section("Gaps between groups", [
                 Para("Largest minus smallest value over the groups, without what chance adds. If "
-                     "the interval begins at 0, no two groups can be told apart.", "soft"),
+                     "the interval begins at 0, no two groups differ significantly.", "soft"),
                 *(_gaps(*key, some) for key, some in gaps.items()),
             ])] if gaps else []),
             *([Para("Some tables and maps are left out, for the page to stay short; the JSON has "

@@ -34,7 +34,7 @@ _TERMS = {
     "win, and each opponent counts alike, however often the two met.",
     "Bradley-Terry, Elo": "Strengths that explain who beats whom, with ties and what the order of "
     "presentation does. 400 points of Elo are odds of ten to one.",
-    "Alike": "Who shares a letter cannot be told apart, with all pairs compared at once.",
+    "Alike": "Who share a letter do not differ significantly, all pairs compared at once.",
 }
 _JUDGES = {
     "Judges say": "The win rate by the judges' verdicts alone. The win rate itself is of people's "
@@ -145,7 +145,7 @@ def document(report: Report) -> Document:
         terms=_TERMS | (_JUDGES if report["judges"] else {}),
         foot=[
             f"{percent(report['confidence_level'])} intervals for the population that the "
-            "comparisons come from; who shares a letter under alike cannot be told apart; "
+            "comparisons come from; who share a letter under alike do not differ significantly; "
             f"{made_by(report)}"
         ],
         warnings=report["warnings"],

@@ -248,9 +248,10 @@
       pieces(/\S+/g, node.data, 0);
     };
     const draw = (element, clip) => {
-      if (!element.checkVisibility() || element.matches(".unseen, .tools, caption")) return;
+      const style = getComputedStyle(element), laid = style.display === "contents";
+      if (!laid && !element.checkVisibility() || element.matches(".unseen, .tools, caption")) return;
       if (element.matches("figcaption") && title.endsWith(textOf(element))) return;
-      const style = getComputedStyle(element), box = element.getBoundingClientRect();
+      const box = element.getBoundingClientRect();
       const x = box.left + dx, y = box.top + dy, { width, height } = box;
       if (element.namespaceURI === SVG) {
         const copy = element.cloneNode(true), from = [element, ...all("*", element)];
