@@ -155,7 +155,12 @@ def _records(
 ) -> dict[str, Record]:
     """What made a page: the calls of a command; one with the page's name is of no other page."""
     command = shlex.join(["python", "-m", "benchmarks", name, *_without_folders(arguments)])
-    calls = {c: s for c, s in sampler.found.items() if c == page.stem} or sampler.found
+    of_pages = {Path(part).name for part in STUDIES[name].pages} - {page.stem}
+    calls = {c: s for c, s in sampler.found.items() if c not in of_pages}
+    if page.stem in calls:
+        calls = {page.stem: calls[page.stem]}
+    elif sampler.found and not calls:
+        return {}  # another study writes this page, in the same hour
     whole = {"cells": 0, "anew": 0, "seconds": 0, "rooms": sorted(rooms_imported()), "sample": []}
     places = sorted(STUDIES[name].data)
     made = {"command": _HOW.sub("", command), "places": places,
