@@ -322,20 +322,22 @@ def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | No
     return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
 
 
-def parts(report: Report, *, told: bool = True) -> list[Node]:
+def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[Node]:
     """Which classifier is best, and the set as a whole: sections within the estimates' document.
 
-    Without `told` the cells of maps have no tooltips.
+    A text says it by the metrics that are `brief`. Without `told` cells of maps have no tooltips.
     """
     entries: Mapping[str, Any] = report.get("comparison") or {}
     out: list[Node] = []
     if entries:
         unlabeled = report["n_items"] - report["n_labeled"]
+        said = {metric: " ".join(_said(entry, unlabeled)) for metric, entry in entries.items()}
         out.append(
             Section(
                 "Which is best?",
                 [
-                    Listing([" ".join(_said(entry, unlabeled)) for entry in entries.values()]),
+                    Listing([said[metric] for metric in brief if metric in said], on="text"),
+                    Listing([*said.values()], on="page"),
                     *(
                         Fold(
                             f"Differences by {metric}", _differences(entry), on="page",

@@ -171,7 +171,9 @@ def document(report: Report, level: int = 0) -> Document:
             *_all_estimates(report, shown, room, known=bool(hits)),
         ],
         more=[
-            *comparison.parts(report, told=len(report["models"]) <= room.mapped),
+            # The answer has said it by the first metric.
+            *comparison.parts(report, _brief(report, metrics)[1:],
+                              told=len(report["models"]) <= room.mapped),
             *beside.rates(report, room.mapped),
             *confusion.parts(report),
             *beside.alike(report, room.mapped),
@@ -376,9 +378,7 @@ def _metrics(
 ) -> Iterator[Node]:
     """All items by each metric, and the groups: on the page below it, in a text by group."""
     metrics = [block for block in shown if block.group is None]
-    asked = report.get("asked")
-    brief = [b.metric for k, b in enumerate(metrics) if asked is None or k < FIRST
-             or b.metric in asked]  # fmt: skip
+    brief = _brief(report, metrics)
     groups = [block for block in shown if block.group is not None]
     by_metric = {b.metric: [g for g in groups if g.metric == b.metric] for b in metrics}
     for block in metrics:
@@ -415,6 +415,13 @@ def _metrics(
             f"`--metrics {','.join(left_out)}`; all is in `--html PATH` and `--json PATH`.",
             on="text",
         )
+
+
+def _brief(report: Report, metrics: Sequence[Block]) -> list[str]:
+    """Metrics that a text has: the first, and those that were asked for."""
+    asked = report.get("asked")
+    return [b.metric for k, b in enumerate(metrics)
+            if asked is None or k < FIRST or b.metric in asked]  # fmt: skip
 
 
 def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None = None) -> Forest:
