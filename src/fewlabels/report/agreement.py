@@ -115,12 +115,13 @@ def tables(report: Report) -> Iterator[Node]:
     level = everybody[()]["agreement"]["confidence_level"]
     if level is not None:
         yield Para(f"In brackets are {percent(level)} intervals.", "soft")
-    rows = tuple(
+    coefficients = tuple(
         Row(metrics[metric], one["value"], one["low"], one["high"], one["status"])
         for metric, one in everybody[()].items()
     )
-    block = Block("agreement", None, rows, level, writes=_WRITE)
-    yield Forest(block, rows, common_axis([block]), "Of all annotators", "Coefficient", on="page")
+    block = Block("agreement", None, coefficients, level, writes=_WRITE)
+    yield Forest(block, block.rows, common_axis([block]), "Of all annotators", "Coefficient",
+                 on="page")  # fmt: skip
     yield _table(everybody, metrics, "Of all annotators", whole=True, on="text")
     ac1 = "ac2" if "ac2" in metrics else "ac1"
     metrics = {"agreement": "say the same", ac1: ac1.upper(), "alpha": "alpha",

@@ -192,7 +192,7 @@ class View(Panel):
     @property
     def band(self) -> str:
         """What is between the low and the high ends."""
-        return "".join(self.outline((x, *ends) for x, _, *ends in run) for run in self.runs)
+        return "".join(self.outline((x, low, high) for x, _, low, high in run) for run in self.runs)
 
     @property
     def line(self) -> str:
@@ -255,6 +255,20 @@ class Profile(NamedTuple):
     histograms: list[Histogram]
     kind: str
     bins: list[Bin]
+
+    @property
+    def view(self) -> View:
+        """The reliability diagram in numbers, where there is room for one line."""
+        unit = Scale(fit_axis([0.0, 1.0], (0.0, 1.0)))
+        run = [
+            (b.predicted / 100, b.observed / 100, b.low and b.low / 100, b.high and b.high / 100)
+            for b in self.bins
+        ]
+        return View(
+            x=unit, y=unit, height=100, title="", x_name=f"predicted {self.kind}",
+            y_name="observed", runs=[run], strips=(), description="",
+            dashed=[[(0.0, 0.0), (1.0, 1.0)]],
+        )  # fmt: skip
 
 
 def profile(source: Mapping[str, Any]) -> Profile:
