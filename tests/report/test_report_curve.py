@@ -19,9 +19,9 @@ from fewlabels.report.words import score_text
 Report = dict[str, Any]
 
 
-REPORTS: dict[str, Callable[[], Report]] = {
-    **{name: lambda made=made: made()[0] for name, made in CURVES.items()},
-    **THRESHOLDS,
+REPORTS: dict[str, tuple[str, Callable[[], Report]]] = {
+    **{name: ("curves", lambda made=made: made()[0]) for name, made in CURVES.items()},
+    **{name: ("threshold", made) for name, made in THRESHOLDS.items()},
 }
 
 
@@ -106,8 +106,8 @@ def test_every_place_of_a_curve_has_a_tooltip() -> None:
 @pytest.mark.parametrize("name", REPORTS)
 def test_figures_are_files_of_their_own_and_the_same_each_time(name: str) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
-    report = REPORTS[name]()
-    kind = "threshold" if report["what"] == "threshold" else "curves"
+    kind, made = REPORTS[name]
+    report = made()
     source = render_svg(kind, report)
     root = ElementTree.fromstring(source)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 from curve_samples import THRESHOLDS, plain
-from every_report import _made
+from every_report import _made, some
 from report_samples import Report, all_undefined, demo, many_models, minimal, two_classes
 
+import fewlabels as fl
 from fewlabels.errors import MissingExtraError, UsageError
 from fewlabels.report import render_figure
 
@@ -23,6 +24,8 @@ DRAWN = [
     "comparison: many", "curves: plain", "curves: score_unit", "curves: nasty_names",
     "threshold: met", "threshold: nasty_conditions", "shift: two", "shift: nasty",
     "label-next: curve", "label-next: metric", "backtest: two", "backtest: nasty",
+    "agreement: people", "agreement: hostile", "annotations: no_intervals",
+    "annotations: hostile", "calibration: unchecked", "monitoring: two", "monitoring: nasty",
 ]  # fmt: skip
 
 
@@ -61,12 +64,13 @@ def test_points_lie_at_the_estimates() -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == [row["model"] for row in rows]
 
 
-def test_groups_stand_under_their_names() -> None:
+def test_a_group_is_a_figure_of_its_own() -> None:
     report = two_classes()
-    axes = render_figure("estimates", report).axes[0]
-    bold = [t.get_text() for t in axes.get_yticklabels() if t.get_fontweight() == "bold"]
-    assert bold == ["sex=female", "sex=male"]
-    assert "more rows are not drawn" in axes.get_xlabel()
+    (axes,) = render_figure("estimates", report, "accuracy, sex=female").axes
+    rows = [
+        r for r in report["estimates"] if (r["metric"], r["group"]) == ("accuracy", "sex=female")
+    ]
+    assert sorted(spans(axes)) == sorted((row["low"], row["high"]) for row in rows)
 
 
 def test_of_many_rows_the_first_are_drawn() -> None:
@@ -74,16 +78,19 @@ def test_of_many_rows_the_first_are_drawn() -> None:
     axes = render_figure("estimates", report).axes[0]
     assert len(axes.get_yticks()) == 20
     rows = [row for row in report["estimates"] if row["metric"] == "accuracy"]
-    more = len(rows) + len({row["group"] for row in rows} - {None}) - 20
+    more = sum(row["group"] is None for row in rows) - 20
     assert axes.get_xlabel().endswith(f"; {more} more rows are not drawn")
 
 
-def test_the_title_says_who_is_best_and_how_sure_it_is() -> None:
+def test_the_title_is_the_answer_in_a_sentence_or_two() -> None:
     assert title_of(render_figure("estimates", demo())) == (
-        "forest is probably best by accuracy: 0.930 [0.895, 0.959]"
+        "By accuracy, forest is probably the best of 5 classifiers, with probability 82%. "
+        "Its accuracy is estimated at 0.930, with a 95% interval from 0.895 to 0.959"
     )
-    said = title_of(render_figure("estimates", two_classes()))
-    assert said == "bert-base leads by accuracy with 0.945 [0.909, 0.984], not surely"
+    assert title_of(render_figure("estimates", two_classes())) == (
+        "By accuracy, it is open which of 7 classifiers is the best: bert-base has the best "
+        "estimate, but gpt-zero-shot is more probably the best (45% against 24%)"
+    )
     assert title_of(render_figure("estimates", all_undefined())).endswith("is undefined here")
 
 
@@ -131,9 +138,47 @@ def test_lines_lie_at_the_numbers() -> None:
 @pytest.mark.parametrize("name", ["met", "nasty_conditions"])
 def test_thresholds(name: str) -> None:
     report = THRESHOLDS[name]()
-    line, best = render_figure("threshold", report).axes[0].lines
-    assert line.get_ydata().tolist() == report["probability"]
+    half, line, best = render_figure("threshold", report).axes[0].lines
+    assert set(half.get_ydata()) == {0.5}
+    known = dict(zip(report["thresholds"], report["probability"], strict=True))
+    drawn = dict(zip(line.get_xdata().tolist(), line.get_ydata().tolist(), strict=True))
+    assert drawn == {cut: known[cut] or 0.0 for cut in drawn}
+    assert report["best"] in drawn
     assert best.get_xdata().tolist() == [report["best"]]
+
+
+def test_what_is_drawn_is_chosen_by_the_titles_of_the_page() -> None:
+    report = _made("monitoring", "two")[0]
+    assert [axes.get_title("left") for axes in render_figure("monitoring", report).axes] == [
+        "a",
+        "b",
+    ]
+    (axes,) = render_figure("curves", plain()[0], "roc").axes
+    assert axes.get_xlabel() == "false-positive rate"
+    (axes,) = render_figure("comparison", _made("comparison", "two")[0], "Differences").axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a − b"]
+
+
+def test_cells_have_the_colour_and_the_number_of_the_page() -> None:
+    matrices = fl.estimate(some(["a", "b"], ["no", "yes"]), "labeled").confusion().to_dict()
+    first, second = render_figure("confusion", matrices).axes
+    shares = [cell["of_label"] for cell in matrices["cells"] if cell["model"] == "a"]
+    image = first.images[0].get_array()
+    assert image[:2, :2, 3].ravel().tolist() == pytest.approx(shares)
+    assert second.get_title("left") == "b"
+    assert len(first.texts) == 9
+
+
+def test_bars_are_shares_of_the_longest() -> None:
+    report = _made("label-next", "curve")[0]
+    axes = render_figure("label-next", report).axes[0]
+    gains = report["gain"]
+    assert [bar.get_width() for bar in axes.patches] == [gain / max(gains) for gain in gains]
+
+
+def test_results_without_figures_say_so() -> None:
+    with pytest.raises(UsageError, match="has nothing to draw"):
+        render_figure("summary", {"kind": "X", "summary": "words"})
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

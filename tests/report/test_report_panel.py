@@ -20,11 +20,10 @@ def test_an_outline_goes_along_the_upper_ends_and_back_along_the_lower() -> None
     assert PANEL.outline(ends[:2]) == ""
 
 
-def test_a_level_reaches_the_right_edge() -> None:
-    assert PANEL.level(0.5) == "M0.00 100.0L100.00 100.0"
-    logarithmic = Panel(Scale(Axis(0.0, 2.0, (), ()), logarithmic=True), UNIT, 200, digits=2)
-    assert logarithmic.level(0.5, logarithmic.at(10, 0.5)[0]) == "M50.00 100.00L100.00 100.00"
-    assert PANEL.level(None) == ""
+def test_a_level_reaches_from_edge_to_edge() -> None:
+    (line,) = PANEL.level(0.5)
+    assert PANEL.path(line) == "M0.00 100.0L100.00 100.0"
+    assert not PANEL.level(None)
 
 
 def test_strips_are_between_edges() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Block, Report, Row, common_axis
 from fewlabels.report.document import (
     Document,
     Fold,
+    Forest,
     Node,
     Para,
     Section,
@@ -114,7 +115,14 @@ def tables(report: Report) -> Iterator[Node]:
     level = everybody[()]["agreement"]["confidence_level"]
     if level is not None:
         yield Para(f"In brackets are {percent(level)} intervals.", "soft")
-    yield _table(everybody, metrics, "Of all annotators", whole=True)
+    coefficients = tuple(
+        Row(metrics[metric], one["value"], one["low"], one["high"], one["status"])
+        for metric, one in everybody[()].items()
+    )
+    block = Block("agreement", None, coefficients, level, writes=_WRITE)
+    yield Forest(block, block.rows, common_axis([block]), "Of all annotators", "Coefficient",
+                 on="page")  # fmt: skip
+    yield _table(everybody, metrics, "Of all annotators", whole=True, on="text")
     ac1 = "ac2" if "ac2" in metrics else "ac1"
     metrics = {"agreement": "say the same", ac1: ac1.upper(), "alpha": "alpha",
                "cohen_kappa": "kappa", "pabak": "PABAK"}  # fmt: skip

@@ -240,7 +240,7 @@ def _losses(found: Assessed) -> Iterator[Section]:
             else "The squared distance of the probabilities from single labels (L). Smaller is "
             "better.", "soft",
         ),
-        *([forest] if found.verdict and block.level is not None else []),
+        *([forest] if found.verdict else []),
         Section("All losses of the classes", [
             Para(
                 "The distance from the shares (EL) has two parts, EL = CL + DL: what calibration "

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
+Lines = Sequence[Sequence[tuple[float, float | None]]]
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -33,14 +35,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis, of the value or of its logarithm."""
+    """An axis with its ticks at their positions."""
 
     axis: Axis
-    logarithmic: bool = False
 
     def at(self, value: float) -> float:
         """Position from 0 to 1."""
-        return self.axis.at(math.log10(value) if self.logarithmic else value)
+        return self.axis.at(value)
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
@@ -128,12 +129,10 @@ class Panel:
         drawn = self.path([*((x, high) for x, _, high in defined), *below])
         return drawn + "Z" if len(defined) > 1 else ""
 
-    def level(self, y: float | None, left: float = 0.0) -> str:
-        """A line from so many percent to the right edge; "" if unknown."""
-        if y is None:
-            return ""
-        down = f"{self.down(y):.{self.digits}f}"
-        return f"M{left:.2f} {down}L100.00 {down}"
+    def level(self, y: float | None) -> Lines:
+        """A line from edge to edge; none if unknown."""
+        ends = (self.x.axis.low, self.x.axis.high)
+        return [] if y is None else [[(x, y) for x in ends]]
 
 
 class Strip(NamedTuple):
@@ -173,22 +172,42 @@ class Bars(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class View(Panel):
-    """A panel with what is drawn on it. Outlines are SVG paths, "" where there is nothing to draw.
+    """A panel with what is drawn on it, in numbers, and as SVG paths, "" where there is none.
 
-    `reference` is a dashed line (chance, or perfect calibration); `marks` are points to be seen,
-    as (percent across, pixels down, text); a `histogram` stands below.
+    `runs` are stretches of a line without a gap, points of (x, value, low, high); `dashed` are
+    other lines (chance, or perfect calibration); `points` are to be seen, as (x, y, text); a
+    `histogram` stands below.
     """
 
     title: str
     x_name: str
     y_name: str
-    band: str
-    line: str
-    reference: str
+    runs: Sequence[Sequence[tuple[float, float | None, float | None, float | None]]]
     strips: tuple[Strip, ...]
     description: str
-    marks: tuple[tuple[float, float, str], ...] = ()
+    dashed: Lines = ()
+    points: Sequence[tuple[float, float, str]] = ()
     histogram: Bars | None = None
+
+    @property
+    def band(self) -> str:
+        """What is between the low and the high ends."""
+        return "".join(self.outline((x, low, high) for x, _, low, high in run) for run in self.runs)
+
+    @property
+    def line(self) -> str:
+        """The values."""
+        return "".join(self.path((x, value) for x, value, *_ in run) for run in self.runs)
+
+    @property
+    def reference(self) -> str:
+        """What is dashed."""
+        return "".join(map(self.path, self.dashed))
+
+    @property
+    def marks(self) -> list[tuple[float, float, str]]:
+        """The points, as (percent across, pixels down, text)."""
+        return [(*self.at(x, y), text) for x, y, text in self.points]
 
 
 # --- profiles of a classifier ---------------------------------------------------------------------
@@ -236,6 +255,20 @@ class Profile(NamedTuple):
     histograms: list[Histogram]
     kind: str
     bins: list[Bin]
+
+    @property
+    def view(self) -> View:
+        """The reliability diagram in numbers, where there is room for one line."""
+        unit = Scale(fit_axis([0.0, 1.0], (0.0, 1.0)))
+        run = [
+            (b.predicted / 100, b.observed / 100, b.low and b.low / 100, b.high and b.high / 100)
+            for b in self.bins
+        ]
+        return View(
+            x=unit, y=unit, height=100, title="", x_name=f"predicted {self.kind}",
+            y_name="observed", runs=[run], strips=(), description="",
+            dashed=[[(0.0, 0.0), (1.0, 1.0)]],
+        )  # fmt: skip
 
 
 def profile(source: Mapping[str, Any]) -> Profile:

@@ -68,7 +68,7 @@ class Block:
     metric: str
     group: str | None
     rows: tuple[Row, ...]
-    level: float
+    level: float | None
     description: str = ""
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)

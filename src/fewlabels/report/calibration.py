@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Block, Report, Row, common_axis
 from fewlabels.report.document import (
     Document,
     Fold,
+    Forest,
+    Group,
+    Legend,
     Para,
     Section,
     Table,
@@ -120,6 +123,14 @@ def document(report: Report) -> Document:
         ]
         for entry in entries
     ]
+    loss = next(iter(losses))
+    ends = tuple(
+        Row(one["model"], (one["after"] or {}).get(loss), None, None, one["status"], None,
+            one["before"][loss])
+        for one in entries
+    )  # fmt: skip
+    block = Block(loss, None, ends, None, direction=-1, writes=_loss, truth_name="before")
+    forest = Forest(block, ends, common_axis([block]), f"{loss} before and after")
     parameters = [
         [entry["model"], key.replace("_", " "), meaning, fact(entry[key])]
         for entry in entries
@@ -134,7 +145,7 @@ def document(report: Report) -> Document:
             f"{plural(report['n_items'], 'item')}; fitted to {labels} of {items}"
             + (" (the first classifier)" if len(entries) > 1 else "")
         ],
-        answer=[_answer(report, kind, next(iter(losses)))],
+        answer=[_answer(report, kind, loss)],
         basis=[
             "The probabilities stay as they are. What is fitted is how sure they are, and so how "
             "often two annotators will disagree."
@@ -147,6 +158,8 @@ def document(report: Report) -> Document:
             Section("Losses before and after", [
                 Para("Smaller is better. After: on items that the calibration was not fitted to.",
                      "soft"),
+                Group("", [Legend([("estimate", f"{loss} after"), ("truth", "before")]), forest],
+                      on="page"),
                 Table(
                     ["classifier", "fitted", *(h for loss in losses for h in (loss, "after"))],
                     rows, "Losses before and after the calibration", "llr",

@@ -279,9 +279,8 @@ def curve_view(block: CurveBlock, report: Report) -> View:
         title=kind.title,
         x_name=kind.x_name,
         y_name=kind.y_name,
-        band=panel.outline((p.x, p.y.low, p.y.high) for p in points),
-        line=panel.path((p.x, p.y.value) for p in points),
-        reference=panel.path(_DIAGONAL) if kind.name == "roc" else panel.level(chance),
+        runs=[[(p.x, *p.y) for p in points]],
+        dashed=[_DIAGONAL] if kind.name == "roc" else panel.level(chance),
         strips=strips_at(panel, [p.x for p in points], map(describe, points)),
         description=f"{capital(kind.y_name)} (up) against {kind.x_name} (right), {read_off}.",
     )
@@ -300,7 +299,7 @@ def rate_views(
                           rates[key], report)  # fmt: skip
         at = rates[key]["value"][cuts.index(marked[0])] if marked else None
         if marked and at is not None:
-            view = replace(view, marks=((*panel.at(marked[0], at), marked[1]),))
+            view = replace(view, points=[(marked[0], at, marked[1])])
         views.append(replace(view, y_name=""))  # the title has it
     return views
 
@@ -326,8 +325,8 @@ def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
         view = _line_view(
             f"Scores of the {side} class", "share of items", panel, middles, outlines, report
         )
-        reference = panel.path((m, s / top) for m, s in zip(middles, shares, strict=True))
-        views.append(replace(view, reference=reference, strips=()))
+        dashed = [[(m, s / top) for m, s in zip(middles, shares, strict=True)]]
+        views.append(replace(view, dashed=dashed, strips=()))
     return views
 
 
@@ -351,9 +350,7 @@ def _line_view(
         title=title,
         x_name=score_name(report),
         y_name=y_name,
-        band=panel.outline((at, number.low, number.high) for at, number in defined),
-        line=panel.path((at, number.value) for at, number in defined),
-        reference="",
+        runs=[[(at, *number) for at, number in defined]],
         strips=strips_at(panel, places, texts),
         description=f"{capital(y_name)} (up) by {score_name(report)} (right), from {texts[0]} "
         f"to {texts[-1]}.",
@@ -376,9 +373,8 @@ def recalibration_view(report: Report, picture: Mapping[str, Any]) -> View:
         title="From score to probability",
         x_name=score_name(report),
         y_name="probability",
-        band=panel.outline((s, number.low, number.high) for s, number in defined),
-        line=panel.path((s, number.value) for s, number in defined),
-        reference=panel.path(_DIAGONAL) if scored else "",
+        runs=[[(s, *number) for s, number in defined]],
+        dashed=[_DIAGONAL] if scored else (),
         strips=strips_at(panel, [s for s, _ in defined], texts),
         description=f"Probability of {positive} (up) against score (right){span}",
         histogram=_bars(picture["histogram"], panel.x),

@@ -8,6 +8,7 @@ What is marked `on` "page" or "text" is in one of the two alone.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ _NAME, _STRONG, _END = "\x02", "\x03", "\x04"
 MARKS = re.compile(f"{_NAME}([^{_END}]*){_END}|{_STRONG}([^{_END}]*){_END}|`([^`]*)`")
 """Marked parts of a sentence: a name, what matters, what is to be typed."""
 
+# A name may have full stops.
+_SENTENCE = re.compile(rf"(?:{_NAME}[^{_END}]*{_END}|\.(?!\s)|[^.{_NAME}])+\.?")
 _INTERVAL = re.compile(r"(\S+) (\[[-+\d.,e%<>= ]+\])")
 
 
@@ -39,6 +42,19 @@ def plain(text: object) -> str:
 def strong(text: object) -> str:
     """The number that a sentence is about."""
     return f"{_STRONG}{escape_control(text)}{_END}"
+
+
+def opening(text: str, most: int) -> str:
+    """The first sentence, and those behind it that are within so many characters.
+
+    Examples
+    --------
+    >>> unmarked(opening(f"{name('v. 2')} leads, by 0.1. It is sure. More.", 36))
+    'v. 2 leads, by 0.1. It is sure.'
+    """
+    until = itertools.accumulate(_SENTENCE.findall(text))
+    first = next(until, "")
+    return max((one for one in until if len(one) <= most), key=len, default=first).rstrip()
 
 
 def unmarked(sentence: str) -> str:

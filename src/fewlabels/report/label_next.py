@@ -57,7 +57,8 @@ def _items(report: Report) -> Table:
         heads = ["score", "P(positive)"]
         shown = [score_text(score, report["unit"] == "probability") for score in report["score"]]
     gains = report["gain"]
-    top = max((gain or 0.0 for gain in gains), default=0.0) or 1.0
+    shares = gains if any(gains) else report["drawn"]
+    top = max(share or 0.0 for share in shares) or 1.0
     numbers = (report[key] for key in ("items", "probability", "drawn"))
     return Table(
         ["row", *heads, "gain", "drawn"],
@@ -66,8 +67,8 @@ def _items(report: Report) -> Table:
              f"1 in {1 / drawn:,.0f}"]
             for text, gain, item, chance, drawn in zip(shown, gains, *numbers, strict=True)
         ],
-        "Items to label next", sides="r", bars=[gain and gain / top for gain in gains], bar_at=3,
-        style="next",
+        "Items to label next", sides="r", style="next",
+        bars=[share and share / top for share in shares], bar_at=3 if any(gains) else 4,
     )  # fmt: skip
 
 

@@ -264,18 +264,18 @@ def series_view(
     edges = [100 * panel.x.at(i) for i in there]
     middles = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(edges)), 100.0]
     since = change["since"] if change else None
-    runs = timeline.runs(series)
     return SeriesView(
         **vars(panel),
         title=f"{series.metric} of {series.model}" + ("" if of is None else f", {of}"),
         x_name=timeline.x_name,
         y_name=series.metric if of is None else "",
-        band="".join(panel.outline((at, r["low"], r["high"]) for at, r in run) for run in runs),
-        line="".join(panel.path((at, r["value"]) for at, r in run) for run in runs),
-        reference=panel.level(change["before"] if change else None),
+        runs=[
+            [(at, r["value"], r["low"], r["high"]) for at, r in run]
+            for run in timeline.runs(series)
+        ],
+        dashed=panel.level(change["before"] if change else None),
         strips=strips(middles, texts)[-most:] if most else (),
         description="; ".join(texts[-3:]),
-        marks=(),
         since=None if since is None else 100 * panel.x.at(timeline.names.index(since) - 0.5),
         labels=_label_bars(edges, [p["n_labeled"] for p in series.periods], panel.height),
     )

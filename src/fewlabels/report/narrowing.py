@@ -38,14 +38,12 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
         title=f"{escape_control(picture['metric'])} of {escape_control(picture['model'])}",
         x_name="labels",
         y_name=picture["metric"],
-        band=panel.outline((p["n"], p["low"], p["high"]) for p in points),
-        line=panel.path((p["n"], p["value"]) for p in points),
-        reference=panel.path((g["n"], g["low"]) for g in guard)
-        + panel.path((g["n"], g["high"]) for g in guard),
+        runs=[[(p["n"], p["value"], p["low"], p["high"]) for p in points]],
+        dashed=[[(g["n"], g[end]) for g in guard] for end in ("low", "high")],
         # From each point to the next.
         strips=strips([*(100 * panel.x.at(p["n"]) for p in points), 100.0], texts),
         description=f"{percent(picture['level'])} interval (up) against labels (right).{latest}",
-        marks=tuple((*panel.at(p["n"], p["value"]), texts[-1]) for p in points[-1:]),
+        points=[(p["n"], p["value"], texts[-1]) for p in points[-1:]],
     )
     target = picture["target"]
     down = None if target is None else panel.down(target)

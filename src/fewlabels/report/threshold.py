@@ -304,22 +304,19 @@ def threshold_view(block: ThresholdBlock) -> View:
     places = {*range(0, len(shown), step), len(shown) - 1}
     drawn = [(cut, p) for k, (cut, p) in enumerate(shown) if k in places or cut == best]
     texts = [f"threshold {score_text(cut, scored)}: {probability(p)}" for cut, p in shown]
-    marks: tuple[tuple[float, float, str], ...] = ()
-    if best is not None:
-        place = panel.at(best, report["best_probability"])
-        marks = ((*place, f"best: {block.best}, {at_best}"),)
     return View(
         **vars(panel),
         title="Probability that the conditions hold",
         x_name=f"threshold on the {score_name(report)}",
         y_name="probability",
-        band=panel.outline((cut, 0.0, p) for cut, p in drawn),
-        line=panel.path(drawn),
-        reference=panel.level(0.5),
+        runs=[[(cut, p, 0.0, p) for cut, p in drawn]],
+        dashed=panel.level(0.5),
         strips=strips_at(panel, [cut for cut, _ in shown], texts),
         description="Probability that all conditions hold (up) against the threshold (right); at "
         f"{block.best} it is {at_best}.",
-        marks=marks,
+        points=[]
+        if best is None
+        else [(best, report["best_probability"], f"best: {block.best}, {at_best}")],
     )
 
 
