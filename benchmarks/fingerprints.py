@@ -79,10 +79,12 @@ def keep(module: str, page: Path, new: Mapping[str, Record]) -> None:
         rf"^> Numbers of an earlier version.*`python -m benchmarks {module}\b.*\n\n", re.M
     )
     text = mark.sub("", line.sub("", page.read_text(encoding="utf-8")).rstrip())
-    old = ", ".join(dict.fromkeys(f"`{m['command']}`" for m in own.values() if m.get("earlier")))
+    old = [call for call, made in sorted(own.items()) if made.get("earlier")]
     if old:
         title, _, body = text.partition("\n\n")
-        said = f"> Numbers of an earlier version, not run again since: {old}."
+        parts = f" ({', '.join(old)})" if any(old) else ""
+        command = f"`python -m benchmarks {module}`{parts}"
+        said = f"> Numbers of an earlier version, not run again since: {command}."
         text = f"{title}\n\n{said}\n\n{body}"
     page.write_text("\n".join([text, *([""] if lines else []), *lines, ""]), encoding="utf-8")
 
