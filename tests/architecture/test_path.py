@@ -20,7 +20,7 @@ The document has the parts of a page as well, in 41 functions."""
 OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
 
-PRINTING = 101
+PRINTING = 102
 """Functions that say what the finished estimates are: none of them computes a statistic."""
 
 TRACE = """

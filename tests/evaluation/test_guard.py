@@ -374,7 +374,7 @@ def test_where_all_are_contradicted_none_is_named() -> None:
     found = fl.estimate(turned, "ensemble", ["accuracy"])
     assert {r.status for r in found.rows} == {fl.Status.CONTRADICTED}
     text = " ".join(found.summary(100).split())
-    assert "nobody leads: the labels disagree with all estimates" in text
+    assert "no classifier is called the best: the labels disagree with what the method says" in text
     page = render_page("estimates", found.report())
     assert "no classifier is called the best" in page
     assert all(np.isnan(p) for p in found.probability_best("accuracy").values())
