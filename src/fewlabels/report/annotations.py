@@ -28,7 +28,7 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
-from fewlabels.report.words import classes_text, made_by, percent, plural, share
+from fewlabels.report.words import capital, classes_text, made_by, percent, plural, share
 
 LOSSES = {
     "accuracy": (
@@ -267,7 +267,7 @@ def _losses(found: Assessed) -> Iterator[Section]:
         match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", statistic)
         what = _FAMILIES[match[1]].format(match[2]) if match else name(statistic)
         named = name(f"_{statistic}")
-        yield Section(what[:1].upper() + what[1:], [
+        yield Section(capital(what), [
             Para("Losses of what each classifier expects of it; in the JSON their names end in "
                  f"{named}.", "soft"),
             found.table(statistic, _heads(_OF_STATISTIC, f"_{statistic}"), **_PRINTED),

@@ -23,8 +23,8 @@ from fewlabels.report.document import (
     name,
     strong,
 )
-from fewlabels.report.one_classifier import RATES, Interval, about_one, capital, level, rate_name
-from fewlabels.report.words import escape_control, percent, score_text
+from fewlabels.report.one_classifier import RATES, Interval, about_one, level, rate_name
+from fewlabels.report.words import capital, escape_control, percent, score_text
 
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
 _MOST_COLUMNS = 61

@@ -8,7 +8,7 @@ import importlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -110,7 +110,7 @@ def environment() -> Environment:
         "probability": words.probability,
         "number": words.number,
         "id": id,
-        "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
+        "heading": lambda text: words.capital(str(text)),
         "cell": cell,
         "marked": marked,
     }
@@ -129,19 +129,6 @@ def environment() -> Environment:
     return environment
 
 
-def within_budget(make: Callable[[int], str], levels: int) -> str:
-    """The page `make(level)` with the most content that is not too large to be forwarded.
-
-    Level 0 has everything, and each level less; the last of `levels` is taken whatever its size.
-    """
-    page = ""
-    for level in range(levels):
-        page = make(level)
-        if len(page.encode("utf-8")) < MOST_BYTES:
-            break
-    return page
-
-
 def style_sheet(*names: str) -> str:
     """Style sheets of the templates, one after another."""
     return "\n".join(_source(environment(), name) for name in names)
@@ -153,18 +140,18 @@ def _source(environment: Environment, name: str) -> str:
     return environment.loader.get_source(environment, name)[0]
 
 
-def render_page(page: str, report: Report, **more: Any) -> str:
-    """A page by its kind; `more` is what it shows beside the report, and whether it is a part."""
+def render_page(page: str, report: Report, *, fragment: bool = False, **more: Any) -> str:
+    """A page by its kind, or a part of one, with the most content that can be forwarded.
+
+    `more` is what it shows beside the report. The last level is taken whatever its size.
+    """
     from fewlabels.report.page import render_page as rendered
 
-    fragment = more.pop("fragment", False)
-    levels = document_of(page, report, **more)[1]
-    return within_budget(
-        lambda level: rendered(
-            document_of(page, report, level=level, **more)[0], fragment=fragment
-        ),
-        levels,
-    )
+    made, level, levels = "", 0, 1
+    while level < levels and (not made or len(made.encode("utf-8")) >= MOST_BYTES):
+        document, levels = document_of(page, report, level=level, **more)
+        made, level = rendered(document, fragment=fragment), level + 1
+    return made
 
 
 def render_fragment(page: str, report: Report) -> str:

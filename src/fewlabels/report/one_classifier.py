@@ -78,11 +78,6 @@ def rate_name(key: str) -> str:
     return _NAMES.get(key, escape_control(key.replace("_", " ")))
 
 
-def capital(text: str) -> str:
-    """A word at the beginning of a sentence or a heading."""
-    return text[:1].upper() + text[1:]
-
-
 def level(report: Report) -> str:
     """Confidence level of the report's intervals."""
     return percent(report["confidence_level"])

@@ -19,7 +19,7 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
-from fewlabels.report.words import UNDEFINED, count, percent, plural, with_interval
+from fewlabels.report.words import UNDEFINED, capital, count, percent, plural, with_interval
 
 _UNCORRECTED, _LABELS = "uncorrected", "labels only"
 _MOST_ANSWERS = 3
@@ -95,7 +95,7 @@ def _criterion(one: Criterion, report: Report) -> Section:
         parts += confusion.matrices(one["confusion"])
     size = f"{plural(one['n_items'], 'item')}, {count(one['n_labeled'])} labeled"
     what = plain(one["what"])
-    return Section(named + what[:1].upper() + what[1:], parts, size)
+    return Section(named + capital(what), parts, size)
 
 
 def _help(judge: Mapping[str, Any]) -> str:

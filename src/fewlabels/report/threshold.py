@@ -34,11 +34,10 @@ from fewlabels.report.one_classifier import (
     UNKNOWN,
     Interval,
     about_one,
-    capital,
     level,
     rate_name,
 )
-from fewlabels.report.words import plural, probability, score_text
+from fewlabels.report.words import capital, plural, probability, score_text
 
 _SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
 _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([\d.e+-]+)\s*")

@@ -333,6 +333,11 @@ def speaks_of(report: Mapping[str, Any]) -> str:
     return _ESTIMANDS.get(report["estimand"], escape_control(report["estimand"]))
 
 
+def capital(text: str) -> str:
+    """A word at the beginning of a sentence or a heading."""
+    return text[:1].upper() + text[1:]
+
+
 def plural(number: int, one: str, many: str = "") -> str:
     """A count and its noun.
 
