@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from fewlabels.report.words import escape_control
@@ -264,6 +264,22 @@ def of_summary(report: Mapping[str, Any]) -> Document:
     """A result of a `kind` that its `summary` alone tells of; where it is from, its `report`."""
     text = Preformatted(report["summary"])
     return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
+
+
+def shortened(document: Document, most: int) -> Document:
+    """The document with so many parts of its body, the first ones, and nothing folded away."""
+    left = iter(range(most))
+
+    def kept(parts: Sequence[Node]) -> Iterator[Node]:
+        for part in shown(parts, "page"):
+            if not part.children:
+                yield from [part] * (next(left, None) is not None)
+            elif not isinstance(part, Fold) or part.open:
+                inside = [*kept(getattr(part, part.children))]
+                yield from [replace(part, **{part.children: inside})] * bool(inside)
+
+    more = Para("There is more on the page that `save_html` writes.", "soft")
+    return replace(document, body=[*kept(document.body), more])
 
 
 def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:
