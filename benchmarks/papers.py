@@ -123,7 +123,8 @@ def printed(one: Paper) -> pd.DataFrame:
         for n, cell in zip((20, 50, 100), text.split(" / "), strict=True):
             ours = _NOTHING
             if runs:
-                ours = read(find(f"{one['at']} > {method} > n_l = {n}"), math.sqrt(int(runs[0])))
+                row = one.get("from", {}).get(method, f"{one['at']} > {method}")
+                ours = read(find(f"{row} > n_l = {n}"), math.sqrt(int(runs[0])))
             rows.append([method, n, *read(cell, 1.96), *ours])
     found = pd.DataFrame(rows, columns=["method", "n", "paper", "paper_se", "here", "here_se"])
     gap, unit = found["here"] - found["paper"], np.hypot(found["here_se"], found["paper_se"])
