@@ -3,10 +3,11 @@
     python -m benchmarks votes_paper all | nell | brain
 
 4,000 sweeps of burn-in and 2,000 of which every tenth is kept, one chain, all methods on the same
-10 random tenths of the rows (on NELL, where held-out concentrations take ten minutes and more, on the
-first of them, by one split on three; pairs are of the tenths that both have); coupled models with the staged sampler (collapsed burn-in, then
+10 random tenths of the rows. Coupled models have the staged sampler (collapsed burn-in, then
 uncollapsed) and the paper's posterior (`orient=False`), concentrations 1 and by the likelihood of
-held-out votes. Beside them crowd-SVM with equal and with learned class shares. The tables go to
+held-out votes. On NELL the latter take ten minutes and more, so they are on the first tenth alone,
+by one split on three; pairs are of the tenths that both have. Beside them crowd-SVM with equal and
+with learned class shares. The tables go to
 docs/benchmarks/votes-paper.md. `votes.py` has the defaults, on the same rows.
 """
 
