@@ -50,8 +50,8 @@ LOSSES = {
     ),
     "EL": (
         "distance from their shares", "epistemic loss: squared distance of the probabilities from "
-        "the shares of the labels that annotators give, without what few labels add by chance; 0 "
-        "is a perfect match",
+        "the shares of the labels that annotators give. What few labels add by chance is taken "
+        "off; 0 is a perfect match",
     ),
     "CL": (
         "of it by calibration", "calibration loss: the part of EL that calibration could remove",

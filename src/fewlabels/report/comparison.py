@@ -162,12 +162,10 @@ def _forest(
         Row(s[key], s["value"], s["low"], s["high"], CONTRADICTED if s[key] in aside else "ok")
         for s in shown
     ]
-    numbers = [n for row in rows for n in row.numbers if n is not None] + [0.0] * zero
-    # A metric that is a share has no values beyond 0 and 1, and its scale has none either.
-    inside = (0.0 if min(numbers) >= 0 else None, 1.0 if max(numbers) <= 1 else None)
+    numbers = [n for row in rows for n in row.numbers] + [0.0] * zero
     block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
                   direction=0 if zero else entry["direction"])  # fmt: skip
-    axis = fit_axis(numbers, inside, 4 if zero else 5)
+    axis = fit_axis(numbers, (None, None), 4 if zero else 5)
     return Forest(block, rows, axis, caption, extras=[*columns.items()], zero=zero, **more)
 
 

@@ -45,25 +45,19 @@ def answer(report: Report) -> str:
 def _sentences(report: Report) -> Iterator[str]:
     """What the verdicts of each judge, and of people, are worth, and what to ask people next."""
     for one in (*report["judges"], *([report["people"]] if report["n_labeled"] else ())):
-        who = name(one["judge"])
-        said = who if one is report["people"] else f"judge {who}"
-        said += f": {plural(one['n_verdicts'], 'verdict')}"
+        who = name(one["judge"]) if one is report["people"] else f"judge {name(one['judge'])}"
+        said = [f"{who}: {plural(one['n_verdicts'], 'verdict')}"]
         if one["agreement"]["value"] is not None:
-            said += f", as people would {with_interval(one['agreement'])}"
+            said[0] += f", as people would {with_interval(one['agreement'])}"
         if one["n_both_orders"]:
-            said += (
-                f"; of {plural(one['n_both_orders'], 'comparison')} in both orders it judged "
-                f"{one['consistent']:.0%} alike"
-            )
-        if one["p_value"] is not None:
-            p = one["p_value"]
+            both = plural(one["n_both_orders"], "comparison")
+            said.append(f"of {both} in both orders it judged {one['consistent']:.0%} alike")
+        if (p := one["p_value"]) is not None:
             known = "p < .001" if p < 0.001 else f"p = {p:.3f}"
             matters = "the order matters" if p < _SURE else "no sign that the order matters"
-            said += (
-                f"; {matters}: where it is no tie, the first of two equals wins "
-                f"{with_interval(one['order'])} ({known})"
-            )
-        yield sentence(said)
+            wins = f"the first of two equals wins {with_interval(one['order'])}"
+            said.append(f"{matters}: where it is no tie, {wins} ({known})")
+        yield sentence("; ".join(said))
     if report["next"]:
         rows = ", ".join(str(one["row"] + 1) for one in report["next"])
         gain = sum(one["gain"] for one in report["next"])
