@@ -8,7 +8,7 @@ from typing import Any
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Para, Section, Table, name, sentence, strong
-from fewlabels.report.rows import grouped, within
+from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     classes_text,
     count,
@@ -77,8 +77,8 @@ def _tables(report: Report) -> Iterator[Section]:
         sections.setdefault((*where,), []).append(
             Section(who, [table], on="" if place < _MOST_PRINTED else "page")
         )
-    for where, inner in sections.items():
-        yield Section(within(*where), inner)
+    for (metric, group), inner in sections.items():
+        yield Section(metric if group is None else f"{metric}, {name(group)}", inner)
     left = sum(map(len, sections.values())) - _MOST_PRINTED
     if left > 0:
         more = [Para("The JSON and the HTML report have all.")]

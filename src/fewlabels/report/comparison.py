@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from operator import itemgetter
 from string import ascii_lowercase
 from typing import Any
@@ -25,7 +26,6 @@ from fewlabels.report.document import (
     name,
     sentence,
 )
-from fewlabels.report.rows import grouped, within
 from fewlabels.report.words import (
     about,
     classes_text,
@@ -203,8 +203,8 @@ def _differences(entry: Mapping[str, Any], folded: bool) -> list[Node]:
 
 def _gaps(report: Report) -> Iterator[Section]:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
-    gaps = grouped(report["group_gaps"], itemgetter("metric", "column"))
-    for (metric, column), rows in gaps.items():
+    for (metric, column), gaps in groupby(report["group_gaps"], itemgetter("metric", "column")):
+        rows = [*gaps]
         entry = {"metric": metric, "confidence_level": report["confidence_level"]}
         ends = {end: [gap[end] or "-" for gap in rows] for end in ("largest", "smallest")}
         title = f"{metric} by {name(column)}"
@@ -253,8 +253,12 @@ def _together(
         fold = Fold("Who fails with whom", figures, printed=False, on="page")
         body += [fold] if folded else figures
     if body:
-        title = within("All classifiers together", entry["group"])
-        yield Section(title, body, aside=f"{level} intervals" if entry["confidence_level"] else "")
+        where = "" if entry["group"] is None else f", {name(entry['group'])}"
+        yield Section(
+            f"All classifiers together{where}",
+            body,
+            aside=f"{level} intervals" if entry["confidence_level"] else "",
+        )
 
 
 def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
@@ -330,9 +334,10 @@ def document(report: Report, level: int = 0) -> Document:
         tables = [_ranking(entry, folded), Section("Differences", _differences(entry, folded))]
         if group is not None:
             tables = [Fold("Ranking and differences", tables, printed=False)] if level < 2 else []
+        where = "" if group is None else f", {name(group)}"
         better = "larger" if entry["direction"] > 0 else "smaller"
         ranked.append(
-            Section(within(entry["metric"], group), [*([Para(words)] if words else []), *tables],
+            Section(entry["metric"] + where, [*([Para(words)] if words else []), *tables],
                     aside=f"{better} is better")
         )  # fmt: skip
     return Document(

@@ -1,11 +1,9 @@
-"""Rows of a report in the terms of a document."""
+"""Rows of a report put together by what they share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
-
-from fewlabels.report.document import name
 
 Row = TypeVar("Row")
 
@@ -16,8 +14,3 @@ def grouped(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list[Ro
     for row in rows:
         out.setdefault(key(row), []).append(row)
     return out
-
-
-def within(title: str, group: str | None) -> str:
-    """A title, and the group of items that it is about; None: all of them."""
-    return title if group is None else f"{title}, {name(group)}"
