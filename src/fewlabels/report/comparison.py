@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fewlabels.report.axis import fit_axis
@@ -16,6 +17,7 @@ from fewlabels.report.document import (
     Fold,
     Forest,
     Group,
+    Later,
     Listing,
     Node,
     Para,
@@ -23,6 +25,7 @@ from fewlabels.report.document import (
     Table,
     Terms,
     name,
+    page_only,
     sentence,
 )
 from fewlabels.report.words import (
@@ -63,6 +66,9 @@ _OF_TWO = {
     "both_wrong": "both wrong", "same_wrong": "with the same class", "disagreement": "disagree",
     "correlation": "correlation", "excess": "times as often as if independent",
 }  # fmt: skip
+_MAPS = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
+"""What is shown of every two: its caption, and the strongest colour (None: the largest number)."""
+
 _TERMS = {
     "P(best)": "The probability of being the best of all; those with * are a set that contains the "
     "best one at the stated level.",
@@ -268,20 +274,9 @@ def _together(
 ) -> Iterator[Section]:
     """The set as a whole, in one group, where it is known; text has no map of what is folded."""
     points, group = together_sentences(entry), entry["group"]
-    charts = [replace(chart, told=told) for chart in heat_maps(entry) if maps]
     body: list[Node] = [Listing(points)] if points else []
-    if charts:
-        note = "".join(f" Shown: {note}." for note in charts[0].notes)
-        figures = [
-            Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
-                 f"for how often the two say the same wrong class or disagree.{note}", "soft",
-                 on="page"),
-            Group("maps", [
-                Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
-                for k, chart in enumerate(charts)
-            ]),
-        ]  # fmt: skip
-        body += [Fold("Who fails with whom", figures, printed=False)] if folded else figures
+    if maps and any(p[kind]["value"] is not None for p in entry["pairs"] for kind in _MAPS):
+        body.append(Later(partial(_maps, entry, folded, told), on="page" if folded else ""))
     if body:
         where = "" if group is None else f", {name(group)}"
         yield Section(f"All classifiers together{where}", body)
@@ -289,12 +284,26 @@ def _together(
 
 def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
     """How often two classifiers are wrong on the same item, and how their errors correlate."""
-    kinds = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
     return [
         _heat_map(entry, kind, *how)
-        for kind, how in kinds.items()
+        for kind, how in _MAPS.items()
         if any(p[kind]["value"] is not None for p in entry["pairs"])
     ]
+
+
+def _maps(entry: Mapping[str, Any], folded: bool, told: bool) -> list[Node]:
+    charts = [replace(chart, told=told) for chart in heat_maps(entry)]
+    note = "".join(f" Shown: {note}." for note in charts[0].notes)
+    figures = [
+        Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
+             f"for how often the two say the same wrong class or disagree.{note}", "soft",
+             on="page"),
+        Group("maps", [
+            Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
+            for k, chart in enumerate(charts)
+        ]),
+    ]  # fmt: skip
+    return [Fold("Who fails with whom", figures, printed=False)] if folded else figures
 
 
 def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | None) -> HeatMap:
@@ -340,7 +349,7 @@ def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[No
                     Listing([*said.values()], on="page"),
                     *(
                         Fold(
-                            f"Differences by {metric}", _differences(entry), on="page",
+                            f"Differences by {metric}", [page_only(_differences, entry)], on="page",
                             aside=plural(len(entry["pairs"]), "pair"), open=place == 0,
                         )
                         for place, (metric, entry) in enumerate(entries.items())

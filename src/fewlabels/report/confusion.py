@@ -16,6 +16,7 @@ from fewlabels.report.document import (
     Section,
     Table,
     name,
+    page_only,
     plain,
 )
 from fewlabels.report.words import (
@@ -44,8 +45,11 @@ def parts(report: Report) -> list[Node]:
     if report.get("confusion"):
         return matrices(report["confusion"])
     votes = (report.get("votes") or {}).get("confusion")
-    if not votes or not votes["matrices"]:
-        return []
+    return [page_only(_of_model, votes)] if votes and votes["matrices"] else []
+
+
+def _of_model(votes: Mapping[str, Any]) -> list[Node]:
+    """The matrices of a model of votes."""
     classes = votes["classes"]
 
     def of_votes(entry: Matrix) -> HeatMap:
@@ -62,7 +66,7 @@ def parts(report: Report) -> list[Node]:
     )
     charts = [of_votes(entry) for entry in votes["matrices"]]
     maps = _maps([(chart, None) for chart in charts], votes["n_models"] - len(charts))
-    return [Section("Confusion matrices", [Para(about, "soft"), *maps], on="page")]
+    return [Section("Confusion matrices", [Para(about, "soft"), *maps])]
 
 
 def matrices(matrix: Matrix) -> list[Node]:

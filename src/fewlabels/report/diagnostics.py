@@ -378,7 +378,7 @@ def method(report: Report) -> list[Node]:
         head = ["Name", "Value", *["Meaning"] * bool(meanings)]
         table = Table(head, rows, "Diagnostics", "l")
         parts.append(Fold("Diagnostics of the fit", [table], style="plain"))
-    return [Section(f"The method{title}", parts, on="page")]
+    return [Section(f"The method{title}", parts)]
 
 
 def spoken(name: object) -> str:

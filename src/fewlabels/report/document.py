@@ -3,15 +3,17 @@
 A builder makes a `Document` of the report, a dictionary of plain values; `text` and `page` render
 any document, and know nothing of any kind of result. Sentences are plain texts, in which `name`
 marks what comes from the data, `strong` the number that matters, and backticks what is to be typed.
-What is marked `on` "page" or "text" is in one of the two alone.
+What is marked `on` "page" or "text" is in one of the two alone, and `page_only` parts are made by
+a page alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from fewlabels.report.words import escape_control
@@ -98,6 +100,18 @@ class Node:
     def kind(self) -> str:
         """What it is, as templates name it."""
         return type(self).__name__.lower()
+
+
+@dataclass(frozen=True)
+class Later(Node):
+    """Parts that are made where they are shown: a text does not make what a page alone has."""
+
+    make: Callable[[], Iterable[Node]]
+
+
+def page_only(make: Callable[..., Iterable[Node]], *arguments: Any, **more: Any) -> Later:
+    """The parts that a function makes of its arguments, on a page alone."""
+    return Later(partial(make, *arguments, **more), on="page")
 
 
 @dataclass(frozen=True)
@@ -266,6 +280,8 @@ def of_summary(report: Mapping[str, Any]) -> Document:
     return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
 
 
-def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:
-    """The parts that a page or a text has."""
-    return (part for part in parts if part.on in ("", where))
+def shown(parts: Iterable[Node], where: On = "") -> Iterator[Node]:
+    """The parts that a page or a text has, or all of both."""
+    for part in parts:
+        if part.on in ("", where or part.on):
+            yield from shown(part.make(), where) if isinstance(part, Later) else [part]

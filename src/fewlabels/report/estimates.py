@@ -34,6 +34,7 @@ from fewlabels.report.document import (
     Table,
     Terms,
     name,
+    page_only,
     plain,
     sentence,
     strong,
@@ -164,11 +165,12 @@ def document(report: Report, level: int = 0) -> Document:
             "Method": report.get("method_info", {}).get("title") or report["method"],
         },
         body=[
-            *_glance(metrics, report),
+            page_only(_glance, metrics, report),
             *_metrics(report, shown, room, known=bool(hits)),
             *_unshown(report, unknown, unfit),
             *beside.anytime(report),
-            *_all_estimates(report, shown, room, known=bool(hits)),
+            *_statuses(report, shown),
+            page_only(_all_estimates, report, shown, room, known=bool(hits)),
         ],
         more=[
             # The answer has said it by the first metric.
@@ -177,10 +179,10 @@ def document(report: Report, level: int = 0) -> Document:
             *beside.rates(report, room.mapped),
             *confusion.parts(report),
             *beside.alike(report, room.mapped),
-            *_classes(report),
-            *_profiles(report, metrics, leading, room),
+            page_only(_classes, report),
+            page_only(_profiles, report, metrics, leading, room),
             *beside.members(report),
-            *beside.method(report),
+            page_only(beside.method, report),
         ],
         terms={
             term: meaning for term, meaning in _TERMS.items()
@@ -370,7 +372,7 @@ def _glance(metrics: Sequence[Block], report: Report) -> list[Node]:
         ["Metric", "Best estimate", f"Value [{percent(metrics[0].level)}]", "P(best)"], rows,
         "The classifier with the best estimate by each metric", sides="llr", names=2,
     )  # fmt: skip
-    return [Section("At a glance", [table], on="page"), *legend]
+    return [Section("At a glance", [table]), *legend]
 
 
 def _metrics(
@@ -391,10 +393,11 @@ def _metrics(
             [
                 *([Para(sentence(about), "soft")] if about else []),
                 _forest(block, common_axis([block]), room),
-                *(_by(column, parts, block, report, room) for column, parts in columns.items()),
+                *(page_only(_by, column, parts, block, report, room)
+                  for column, parts in columns.items()),
             ],
             on="" if block.metric in brief else "page",
-        )
+        )  # fmt: skip
     if groups:
         order = [row.model for row in metrics[0].ranked()] if metrics else []
         sizes = {size["group"]: size for size in report.get("groups", ())}
@@ -431,7 +434,9 @@ def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None =
                   folded=room.folded)  # fmt: skip
 
 
-def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level) -> Fold:
+def _by(
+    column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level
+) -> Iterator[Fold]:
     """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
     sizes = {size["group"]: size for size in report.get("groups", ())}
     places = [block, *parts]
@@ -453,8 +458,8 @@ def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room:
     caption = f"{block.metric} by {column}"
     more = [Para(f"{hidden}: see {listed}.", "soft")] if len(panels) < len(models) else []
     view = {"panels": panels, "axis": common_axis(places, 4)}
-    return Fold(f"By {name(column)}", [Drawing("groups", view, caption), *more],
-                plural(len(parts), "group"), open=True, printed=False, on="page")  # fmt: skip
+    yield Fold(f"By {name(column)}", [Drawing("groups", view, caption), *more],
+               plural(len(parts), "group"), open=True, printed=False)  # fmt: skip
 
 
 def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> Iterator[Node]:
@@ -471,19 +476,22 @@ def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> It
         yield Section("Without a value", [Para(point) for point in points])
 
 
+def _statuses(report: Report, shown: Sequence[Block]) -> list[Node]:
+    """What the statuses mean."""
+    statuses = dict(status_notes(report, shown))
+    return [Section("What a status means", [Terms(statuses)])] if statuses else []
+
+
 def _all_estimates(
     report: Report, shown: Sequence[Block], room: _Level, *, known: bool
 ) -> Iterator[Node]:
-    """What the statuses mean, and every estimate as a table of the page."""
-    statuses = dict(status_notes(report, shown))
-    if statuses:
-        yield Section("What a status means", [Terms(statuses)])
+    """Every estimate as a table of the page."""
     n = len(report["estimates"])
     if not shown:
         return
     if n > room.listed:
         text = f"The {n:,} estimates are too many for a table on this page; the JSON has all."
-        yield Section("All estimates", [Para(text)], on="page")
+        yield Section("All estimates", [Para(text)])
         return
     head = ["Group", "Metric", "Classifier", "Value", "Low", "High", *["Truth"] * known, "Status"]
     rows = []
@@ -500,7 +508,6 @@ def _all_estimates(
     yield Section(
         "All estimates",
         [Fold("As a table", [table], plural(n, "estimate"), printed=n <= 60, style="plain")],
-        on="page",
     )
 
 
@@ -539,7 +546,7 @@ def _classes(report: Report) -> list[Node]:
     table = Table(["Class", "Labels", "Estimated share"], rows,
                   "Labels and estimated share of each class", bars=shares, bar_at=2)  # fmt: skip
     about = "How often each class occurs among the labels, and by estimate among all items."
-    return [Section("Classes", [Para(about, "soft"), table], on="page")]
+    return [Section("Classes", [Para(about, "soft"), table])]
 
 
 def _profiles(
@@ -582,7 +589,7 @@ def _profiles(
     if len(drawn) < len(profiles):
         left = plural(len(profiles) - len(drawn), "more classifier")
         parts.append(Para(f"Not drawn, for the page to stay short: {left}.", "soft"))
-    return [Section("Scores and calibration of each classifier", parts, on="page")]
+    return [Section("Scores and calibration of each classifier", parts)]
 
 
 def _plots(one: Profile, *, opened: bool) -> Fold:

@@ -116,7 +116,7 @@ def _parts(
     nodes: Sequence[said.Node], path: tuple[str, ...] = (), around: str = "", legend: str = ""
 ) -> Iterator[_Part]:
     """All that can be drawn, in the order of the page; `around` is the summary of a fold."""
-    for node in nodes:
+    for node in said.shown(nodes):
         title, fold = (_text(getattr(node, of, "")) for of in ("title", "summary"))
         if isinstance(node, said.Legend):
             known = [(_DRAWN[kind], text) for kind, text in node.samples if kind in _DRAWN]

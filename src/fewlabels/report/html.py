@@ -13,13 +13,14 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fewlabels.errors import InputError, Status, gravest_first
 from fewlabels.report import words
 from fewlabels.report.blocks import Report
+from fewlabels.report.document import shown
 from fewlabels.report.words import count, enumerated, percent, speaks_of
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def environment() -> Environment:
         "heading": lambda text: words.capital(str(text)),
         "cell": cell,
         "marked": marked,
+        "shown": partial(shown, where="page"),
     }
     script, sheet, part = (_source(environment, n) for n in (_SCRIPT, "page.css", "part.css"))
     # Nested, the rules hold within the element alone.

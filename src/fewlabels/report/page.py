@@ -19,8 +19,8 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
     All texts are escaped, control characters included; a content security policy forbids requests,
     and all scripts but the one of every page.
     """
-    parts = [*document.body, *(() if fragment else document.more)]
-    sections = [one for one in shown(parts, "page") if isinstance(one, Section)]
+    parts = [*shown([*document.body, *(() if fragment else document.more)], "page")]
+    sections = [one for one in parts if isinstance(one, Section)]
     # All warnings of the kind that decides stand together.
     notes = weighed([*filter(None, [document.deciding]), *document.warnings])
     gravest = notes.pop(0) if document.deciding else None
@@ -29,6 +29,7 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
         .get_template("part.html.j2" if fragment else "document.html.j2")
         .render(
             document=document,
+            body=parts,
             report=document.report,
             kicker=kicker(),
             provenance=provenance(document.report),
