@@ -22,11 +22,9 @@ from fewlabels.report.document import (
 from fewlabels.report.words import (
     UNDEFINED,
     count,
-    escape_control,
     percent,
     plural,
     with_interval,
-    wrap,
 )
 
 MOST_MATRICES = 12
@@ -112,11 +110,12 @@ def _maps(
 
 def _lines(
     chart: HeatMap, matrix: Matrix, cells: Sequence[Matrix]
-) -> Callable[[int], Iterator[str]]:
+) -> Callable[[int], Iterator[Node]]:
     """The matrix as text; what is mixed up most where it does not fit."""
 
-    def lines(width: int) -> Iterator[str]:
-        yield from ["", escape_control(chart.caption + "".join(f" ({n})" for n in chart.notes))]
+    def lines(width: int) -> Iterator[Node]:
+        notes = "".join(f" ({note})" for note in chart.notes)
+        yield from [Para(""), Para(name(chart.caption) + notes)]
         for ends in (True, False):
             table = [*_map(matrix, chart.caption, cells, ends=ends).lines(width)]
             yield from table
@@ -125,7 +124,7 @@ def _lines(
         mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
         for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
             said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
-            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
+            yield Para(f"  {plain(said)}")
 
     return lines
 

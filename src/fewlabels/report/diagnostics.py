@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rich.cells import cell_len
+
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import (
     Drawing,
@@ -26,8 +28,6 @@ from fewlabels.report.document import (
     sentence,
 )
 from fewlabels.report.words import (
-    aligned,
-    cell_width,
     count,
     enumerated,
     fact,
@@ -108,16 +108,15 @@ class HeatMap:
         """Whether the columns are too many for names that run across."""
         return len(self.columns) > _ROOMY
 
-    def lines(self, width: int) -> Iterator[str]:
+    def lines(self, width: int) -> Iterator[Table]:
         """The table as text; nothing where it does not fit."""
         rows = short_names([name for name, _ in self.rows], _DOMAIN)
         for room in range(_ROOM[0], _ROOM[1] - 1, -1):
             columns = short_names(self.columns, room)
             table = [["", *(columns[name] for name in self.columns)]]
             table += [[rows[name], *(cell.text for cell in cells)] for name, cells in self.rows]
-            lines = aligned(table, "lr")
-            if cell_width(lines[0]) <= width:
-                yield from lines
+            if sum(max(map(cell_len, column)) + 2 for column in zip(*table, strict=True)) <= width:
+                yield Table(table[0], table[1:], self.caption)
                 return
 
     def drawing(self, most: int = _ROOMY**3, caption: str = "") -> Drawing:
@@ -244,9 +243,9 @@ def rates(report: Report, most: int) -> list[Node]:
         f'colour, the more errors.{more} "-" is where a classifier never votes.'
     )
     drawing = chart.drawing(most)
-    note = f"  (posterior mean{notes})"
+    note = Para(f"  (posterior mean{notes})")
 
-    def lines(width: int) -> Iterator[str]:
+    def lines(width: int) -> Iterator[Node]:
         table = [*chart.lines(width)]
         yield from [*table, *[note] * bool(table)]
 

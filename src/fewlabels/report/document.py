@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 from fewlabels.report.words import escape_control
 
 On = Literal["", "page", "text"]
-Side = Literal["l", "r"]
+Role = Literal["", "title", "soft", "warning", "error", "good"]
 
 # Controls, which no escaped name holds.
 _NAME, _STRONG, _END = "\x02", "\x03", "\x04"
@@ -44,6 +44,20 @@ def plain(text: object) -> str:
 def strong(text: object) -> str:
     """The number that a sentence is about."""
     return f"{_STRONG}{escape_control(text)}{_END}"
+
+
+def pieces(text: object) -> Iterator[tuple[Literal["", "name", "strong", "typed"], str]]:
+    """The parts of a sentence, and how each is marked; controls are escaped."""
+    place, sentence = 0, str(text)
+    for match in MARKS.finditer(sentence):
+        yield "", escape_control(sentence[place : match.start()])
+        found, strong, typed = match.groups()
+        if found is not None:
+            yield "name", escape_control(found)
+        else:
+            yield ("typed", escape_control(typed)) if strong is None else ("strong", strong)
+        place = match.end()
+    yield "", escape_control(sentence[place:])
 
 
 def opening(text: str, most: int) -> str:
@@ -116,10 +130,10 @@ def page_only(make: Callable[..., Iterable[Node]], *arguments: Any, **more: Any)
 
 @dataclass(frozen=True)
 class Para(Node):
-    """A paragraph; soft is what explains."""
+    """A paragraph; soft is what explains, and a text alone has the other roles."""
 
     text: str
-    role: Literal["", "soft"] = ""
+    role: Role = ""
 
 
 @dataclass(frozen=True)
@@ -201,13 +215,13 @@ class Forest(Node):
 class Drawing(Node):
     """A figure of a page: the macro of `drawings.html.j2` that draws it, and what it draws.
 
-    `lines` make the same for a terminal of so many columns, where that is possible.
+    `lines` make the same for a terminal of so many columns, lines or parts, where that is possible.
     """
 
     macro: str
     view: Any
     caption: str = ""
-    lines: Callable[[int], Iterator[str]] | None = None
+    lines: Callable[[int], Iterable[str | Node]] | None = None
 
 
 @dataclass(frozen=True)

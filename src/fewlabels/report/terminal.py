@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
 from fewlabels.errors import gravest_first
 from fewlabels.report import document as said
-from fewlabels.report.document import MARKS, Document, Node, parted, shown, unmarked
-from fewlabels.report.html import ADVICE
-from fewlabels.report.words import (
-    NARROWEST,
-    STYLES,
+from fewlabels.report.document import (
+    Document,
+    Listing,
+    Node,
+    Para,
     Role,
-    cell_width,
-    count,
-    escape_control,
-    has_style,
-    plural,
-    probability,
-    short_names,
-    wrap,
+    Section,
+    parted,
+    pieces,
+    shown,
+    unmarked,
 )
+from fewlabels.report.html import ADVICE
+from fewlabels.report.words import STYLED, count, escape_control, plural, probability, short_names
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+_STYLES: dict[Role, str] = {
+    "": "", "title": "bold", "soft": "dim", "warning": "yellow", "error": "red", "good": "green",
+}  # fmt: skip
+_NARROWEST = 60
+"""Smallest width of a text: no table fits into less."""
 
 _INDENT, _GAP = 2, 2
 _LEAST_NAME = 8
@@ -42,27 +50,21 @@ _PLOT = (10, 16, 36)
 
 def render_text(document: Document, width: int = 80) -> str:
     """A document in lines of at most `width` columns; less than 60 count as 60."""
-    width = max(width, NARROWEST)
-    roles: list[Role] = ["title", *["soft"] * len(document.head)]  # type: ignore[list-item]
-    lines = zip(document.head, roles, strict=False)
-    parts: list[Any] = [_text(line, width, role) for line, role in lines if line]
+    head = filter(None, document.head)
+    nodes: list[Node] = [Para(line, "soft" if k else "title") for k, line in enumerate(head)]
     warnings = gravest_first(document.warnings)
     several = [*filter(None, [document.deciding]), *warnings[:_MOST_WARNINGS]]
     advised = [*_advised(several)]
     if document.deciding:
-        parts += [_text(f"! {advised.pop(0)}", width, "warning")]
+        nodes.append(Para(f"! {advised.pop(0)}", "warning"))
     for group in (document.answer, document.basis):
-        parts += ["", _text(" ".join(group), width)] if group else []
-    for part in shown([*document.body, *document.more], "text"):
-        parts += _lines(part, width)
+        nodes += [Para(""), Para(" ".join(group))] if group else []
+    nodes += [*document.body, *document.more]
     if document.foot:
-        parts += ["", *(_text(line, width, "soft") for line in document.foot)]
-    if warnings:
-        left = len(warnings) - _MOST_WARNINGS
-        if left > 0:
-            advised.append(f"and {count(left)} more: the JSON and the HTML report have all")
-        parts += ["", _text("Warnings", width, "title"), *_points(advised, width)]
-    return written(parts, width)
+        nodes += [Para(""), *(Para(line, "soft") for line in document.foot)]
+    if left := warnings[_MOST_WARNINGS:]:
+        advised.append(f"and {count(len(left))} more: the JSON and the HTML report have all")
+    return render_parts([*nodes, Section("Warnings", [Listing(advised)])], max(width, _NARROWEST))
 
 
 def _advised(warnings: Sequence[str]) -> Iterator[str]:
@@ -73,40 +75,36 @@ def _advised(warnings: Sequence[str]) -> Iterator[str]:
         yield f"{text.rstrip('.')}. What to do: {what}." if what else text
 
 
-def written(parts: Sequence[Any], width: int) -> str:
-    """Renderables of rich below one another, as text of so many columns."""
-    colour = has_style()
+def render_parts(nodes: Iterable[Node], width: int = 80) -> str:
+    """Parts of a document below one another, in lines of at most `width` columns."""
+    colour = STYLED.get()
     console = Console(
         file=io.StringIO(), width=width, color_system="standard" if colour else None,
         force_terminal=colour, highlight=False, markup=False, emoji=False, legacy_windows=False,
         _environ={},
     )  # fmt: skip
-    for part in parts:
-        console.print(part)
+    for node in shown(nodes, "text"):
+        for part in _lines(node, width):
+            console.print(part)
     assert isinstance(console.file, io.StringIO)
     # Blanks at the end of a line go, colours stay.
     ends = re.compile(r"(?:[ \t]|\x1b\[[\d;]*m)+$", re.MULTILINE)
     return ends.sub(lambda end: re.sub(r"[ \t]", "", end[0]), console.file.getvalue()).strip("\n")
 
 
-def _style(role: Role | None) -> str:
-    return STYLES[role] if role else ""
+def _plain(text: str) -> str:
+    """Text whose joined emoji stand apart: rich counts one of them, most terminals show all."""
+    return re.sub("(?<=[\U0001f000-\U0001faff\ufe0f])\u200d", "", escape_control(text))
 
 
-def _text(sentence: str, width: int, role: Role | None = None, hanging: str = "") -> Text:
-    """A sentence in lines, broken as all texts are: rich counts other columns for joined emoji."""
-    said = unmarked(sentence)
-    front = " " * (len(said) - len(said.lstrip(" ")))
-    lines = [front + line for line in wrap(said, width - len(front), hanging)]
-    text = Text("\n".join(lines), _style(role), no_wrap=True, overflow="ignore")
-    for words in (match[2] for match in MARKS.finditer(sentence) if match[2]):
-        text.highlight_regex(r"\s+".join(map(re.escape, words.split())), STYLES["title"])
-    return text
-
-
-def _points(sentences: Sequence[str], width: int) -> Iterator[Text]:
-    """Sentences behind their marks, which stand alone in front."""
-    return (_text(f"- {one}", width, hanging="  ") for one in sentences)
+def _text(sentence: str, role: Role = "") -> RenderableType:
+    """A sentence, which rich breaks into lines; blanks in front of it are in front of each."""
+    text = Text(style=_STYLES[role])
+    for kind, piece in pieces(" ".join(sentence.split())):
+        written = f"`{piece}`" if kind == "typed" else _plain(piece)
+        text.append(written, "bold" if kind == "strong" else "")
+    indent = len(sentence) - len(sentence.lstrip(" "))
+    return Padding(text, (0, 0, 0, indent)) if indent else text
 
 
 @singledispatch
@@ -117,17 +115,20 @@ def _lines(node: Node, width: int) -> Iterator[RenderableType]:
 
 @_lines.register(said.Para)
 def _(node: said.Para, width: int) -> Iterator[RenderableType]:
-    yield _text(node.text, width, "soft" if node.role else None)
+    yield _text(node.text, node.role)
 
 
 @_lines.register(said.Listing)
 def _(node: said.Listing, width: int) -> Iterator[RenderableType]:
-    yield from _points(node.items, width)
+    for item in node.items:
+        point = Grid.grid("", Column(overflow="fold"), padding=0)
+        point.add_row("- ", _text(item))
+        yield point
 
 
 @_lines.register(said.Terms)
 def _(node: said.Terms, width: int) -> Iterator[RenderableType]:
-    yield from (_text(f"{term}: {meaning}", width) for term, meaning in node.meanings.items())
+    yield from (_text(f"{term}: {meaning}") for term, meaning in node.meanings.items())
 
 
 @_lines.register(said.Legend)
@@ -137,7 +138,8 @@ def _(node: said.Legend, width: int) -> Iterator[RenderableType]:
 
 @_lines.register(said.Drawing)
 def _(node: said.Drawing, width: int) -> Iterator[RenderableType]:
-    yield from (Text(line, no_wrap=True) for line in (node.lines(width) if node.lines else ()))
+    for part in node.lines(width) if node.lines else ():
+        yield from [Text(part, no_wrap=True)] if isinstance(part, str) else _lines(part, width)
 
 
 @_lines.register(said.Section)
@@ -150,7 +152,7 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     if not isinstance(node, said.Group):
         yield ""
         heading = node.title if isinstance(node, said.Section) else node.summary
-        yield _text(heading + (f" ({node.aside})" if node.aside else ""), width, "title")
+        yield _text(heading + (f" ({node.aside})" if node.aside else ""), "title")
     yield from inside
 
 
@@ -162,7 +164,7 @@ def _(node: said.Preformatted, width: int) -> Iterator[RenderableType]:
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     rows = node.rows[: node.most]
-    cells = [[escape_control(unmarked(cell)) for cell in row] for row in rows]
+    cells = [[_plain(unmarked(cell)) for cell in row] for row in rows]
     head, names = [*node.head], node.names
     if any(chip not in ("", "ok") for chip in node.chips):
         head.append("status")
@@ -176,7 +178,7 @@ def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     elif narrow and node.whole:
         for row in cells:
             yield ""
-            yield _text(", ".join(row[:names]), width)
+            yield _text(", ".join(row[:names]))
             pairs = zip(head[names:], row[names:], strict=True)
             yield _folding([["", *pair] for pair in pairs if pair[1]], "lll")
     else:
@@ -184,9 +186,9 @@ def _(node: said.Table, width: int) -> Iterator[RenderableType]:
         yield _grid(head, rows, sides, width, names=names, widest=node.widest)
     if node.most is not None and len(node.rows) > node.most:
         left_out = plural(len(node.rows) - node.most, "more row")
-        yield _text(f"  ... {left_out}: the JSON and the page have all", width)
+        yield _text(f"  ... {left_out}: the JSON and the page have all")
     if node.note:
-        yield _text(f"  ({node.note})", width)
+        yield _text(f"  ({node.note})")
 
 
 def _folding(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> RenderableType:
@@ -206,11 +208,11 @@ def _aligned(
     columns, kept = [], 0
     for k, column in enumerate(zip(*rows, strict=True)):
         pairs = [parted(cell) for cell in column]
-        wide, far = (max(map(cell_width, part)) for part in zip(*pairs, strict=True))
+        wide, far = (max(map(cell_len, part)) for part in zip(*pairs, strict=True))
         if k >= names and far:
             kept += 1
             shown = most is None or kept <= most
-            pairs = [(" " * (wide - cell_width(n)) + n, " " + e.ljust(far)) for n, e in pairs]
+            pairs = [(" " * (wide - cell_len(n)) + n, " " + e.ljust(far)) for n, e in pairs]
             column = tuple(number + ends * shown for number, ends in pairs)
         columns.append(column)
     return list(zip(*columns, strict=True))
@@ -218,7 +220,7 @@ def _aligned(
 
 def _least(rows: Sequence[Sequence[str]], names: int) -> int:
     """Columns that a name has at least."""
-    return min(_LEAST_NAME, max((cell_width(n) for row in rows for n in row[:names]), default=0))
+    return min(_LEAST_NAME, max((cell_len(n) for row in rows for n in row[:names]), default=0))
 
 
 def _room(table: Sequence[Sequence[str]], names: int, width: int) -> int:
@@ -230,7 +232,7 @@ def _room(table: Sequence[Sequence[str]], names: int, width: int) -> int:
 
 def _grid(
     head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int,
-    *, names: int = 1, widest: int = 32, roles: Sequence[Role | None] = (),
+    *, names: int = 1, widest: int = 32, roles: Sequence[Role] = (),
 ) -> RenderableType:  # fmt: skip
     """Cells below one another. Where they do not fit, names are shortened, then columns go."""
     every = list(dict.fromkeys(name for row in rows for name in row[:names]))
@@ -242,18 +244,17 @@ def _grid(
         columns -= 1
     short = short_names(every, max(min(room, widest // max(names, 1)), least)) if names else {}
     grid = Grid(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0),
-                header_style=STYLES["soft"])  # fmt: skip
+                header_style=_STYLES["soft"])  # fmt: skip
     grid.add_column("", width=_INDENT - _GAP)
     for k, heading in enumerate(head[:columns]):
         grid.add_column(
-            Text(heading if k >= names or cell_width(heading) <= room else ""), no_wrap=True,
+            Text(heading if k >= names or cell_len(heading) <= room else ""), no_wrap=True,
             justify="right" if sides[k] == "r" else "left", overflow="crop", vertical="bottom",
-            style=_style(roles[k]) if roles else "",
+            style=_STYLES[roles[k]] if roles else "",
         )  # fmt: skip
     for row in rows:
-        # Of joined emoji rich counts one alone, and most terminals show them all.
-        cut = [*(short[cell].replace("\u200d", "") for cell in row[:names]), *row[names:columns]]
-        grid.add_row("", *map(Text, cut))
+        grid.add_row("", *(Text(short.get(cell, cell) if k < names else cell)
+                           for k, cell in enumerate(row[:columns])))  # fmt: skip
     return grid
 
 
@@ -264,25 +265,25 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     rows = [*first, *last] if between else [*node.rows]
     level = "" if block.level is None else f"[{100 * block.level:.6g}%]"
     places = [node.rows.index(row) for row in rows]
-    columns: list[tuple[str, list[str], str, Role | None]] = [
-        ("", [row.model for row in rows], "l", None),
-        *([("", [node.versus[k] for k in places], "l", None)] if node.versus else []),
-        ("value", [block.figures(row)[0] for row in rows], "r", None),
-        (level, [block.figures(row)[1] for row in rows], "l", None),
+    named = [[row.model for row in rows], [node.versus[k] for k in places] if node.versus else []]
+    columns: list[tuple[str, list[str], str, Role]] = [
+        *(("", cells, "l", "") for cells in named[:names]),
+        ("value", [block.figures(row)[0] for row in rows], "r", ""),
+        (level, [block.figures(row)[1] for row in rows], "l", ""),
     ]
     if block.has_truth:
         truths = ["-" if row.truth is None else block.write(row.truth) for row in rows]
-        columns.append((block.truth_name, truths, "r", None))
+        columns.append((block.truth_name, truths, "r", ""))
     if block.has_best:
-        columns.append(("P(best)", [probability(row.best) for row in rows], "r", None))
+        columns.append(("P(best)", [probability(row.best) for row in rows], "r", ""))
     extras = [(head, [cells[k] for k in places]) for head, cells in node.extras]
-    columns += [(_folded(head, cells), cells, "r", None) for head, cells in extras]
+    columns += [(_folded(head, cells), cells, "r", "") for head, cells in extras]
     statuses = ["" if row.status == "ok" else row.status for row in rows]
     if any(statuses):
         columns.append(("status", statuses, "l", "warning"))
     taken = sum(_wide([head, *cells]) + _GAP for head, cells, *_ in columns[names:])
-    longest = max((cell_width(escape_control(cell)) for _, cells, *_ in columns[:names]
-                   for cell in cells), default=0)  # fmt: skip
+    longest = max((cell_len(_plain(cell)) for _, cells, *_ in columns[:names] for cell in cells),
+                  default=0)  # fmt: skip
     # Names in full come before a wide plot.
     room = width - taken - names * _GAP - _INDENT
     plot = min(_PLOT[2], room - names * min(longest, max(18, (room - _PLOT[1]) // names)))
@@ -290,27 +291,26 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot, node.zero) for row in rows]
         columns.insert(-1 if any(statuses) else len(columns),
-                       (low + high.rjust(plot - len(low)), drawn, "l", None))  # fmt: skip
+                       (low + high.rjust(plot - len(low)), drawn, "l", ""))  # fmt: skip
     heads, cells, sides, roles = zip(*columns, strict=True)
-    written_rows = [[escape_control(cell) if k < names else cell for k, cell in enumerate(row)]
-                    for row in zip(*cells, strict=True)]  # fmt: skip
+    written = [[_plain(cell) for cell in row] for row in zip(*cells, strict=True)]
     widest = max(longest, 1) * names
-    yield _grid(heads, written_rows, sides, width, names=names, widest=widest, roles=roles)
+    yield _grid(heads, written, sides, width, names=names, widest=widest, roles=roles)
     if between:
         hidden = f"{count(len(between))} of {count(len(node.rows))} rows are not shown"
-        yield _text(f"  ... {hidden}; the JSON and the HTML report have all", width)
+        yield _text(f"  ... {hidden}; the JSON and the HTML report have all")
 
 
 def _wide(column: Sequence[str]) -> int:
     """Columns that cells take, which may have several lines."""
-    return max(cell_width(line) for cell in column for line in cell.split("\n"))
+    return max(cell_len(line) for cell in column for line in cell.split("\n"))
 
 
 def _folded(head: str, cells: Sequence[str]) -> str:
     """A heading of several words in two lines, where it is wider than all that is below it."""
-    room, words = max(map(cell_width, cells), default=0), head.split()
+    room, words = max(map(cell_len, cells), default=0), head.split()
     ways = [f"{' '.join(words[:k])}\n{' '.join(words[k:])}" for k in range(1, len(words))]
-    return min(ways, key=lambda way: _wide([way])) if ways and cell_width(head) > room else head
+    return min(ways, key=lambda way: _wide([way])) if ways and cell_len(head) > room else head
 
 
 def _plot(row: Any, axis: Any, width: int, zero: bool = False) -> str:
