@@ -328,7 +328,7 @@ def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | No
     m = len(entry["models"])
     notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
     corner = ("classifier", "classifier")
-    return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
+    return HeatMap(caption, corner, shown, shown, cell, ends, notes)
 
 
 def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[Node]:

@@ -55,7 +55,7 @@ def _of_model(votes: Mapping[str, Any]) -> list[Node]:
             title = f"of class {classes[i]}, predicted {classes[j]}"
             return share_cell(entry["matrix"][i][j], title)
 
-        chart = HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
+        chart = HeatMap(entry["model"], ("class", "predicted"), classes, classes, cell)
         return replace(chart, first="class")
 
     about = (
@@ -146,7 +146,7 @@ def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> 
 
     notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
     rows, columns = [*classes, "right"], [*classes, "found"]
-    chart = HeatMap.from_table(model, ("label", "predicted"), rows, columns, cell, notes=notes)
+    chart = HeatMap(model, ("label", "predicted"), rows, columns, cell, notes=notes)
     return replace(chart, first="label")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from fewlabels.report.axis import BARS, Axis, Bars, Panel, Scale, Strip, View, fit_axis, strips
+from fewlabels.report.axis import BARS, Axis, Bars, Panel, Strip, View, fit_axis, strips
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import (
     Document,
@@ -35,7 +35,7 @@ HEIGHT = 300
 
 _MOST_STRIPS = 120  # Tooltips of a panel; more could not be told apart with a mouse.
 _MOST_TICKS = 12  # Labeled items in a bin that are drawn one by one.
-_UNIT = Scale(Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1")))
+_UNIT = Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1"))
 _DIAGONAL = [(0.0, 0.0), (1.0, 1.0)]
 
 
@@ -333,7 +333,7 @@ def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
 def over_scores(values: Iterable[float], report: Report, height: int = HEIGHT) -> Panel:
     """Scores across that hold all values, and up what lies between 0 and 1."""
     bounds = (0.0, 1.0) if report["unit"] == "probability" else (None, None)
-    return Panel(Scale(fit_axis(values, bounds)), _UNIT, height)
+    return Panel(fit_axis(values, bounds), _UNIT, height)
 
 
 def _line_view(
@@ -387,7 +387,7 @@ def score_name(report: Report) -> str:
     return f"score: P({escape_control(report['positive'])})" if scored else "score"
 
 
-def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
+def _bars(histogram: Mapping[str, Any], x: Axis) -> Bars:
     edges: Sequence[float] = histogram["edges"]
     unlabeled, negative, positive = (
         [int(k or 0) for k in histogram[side]] for side in ("unlabeled", "negative", "positive")

@@ -151,13 +151,6 @@ class Terms(Node):
 
 
 @dataclass(frozen=True)
-class Preformatted(Node):
-    """A text that has its lines and columns, of a result that is told in no other way."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Table(Node):
     """Rows of cells; the first `names` columns are names of the data.
 
@@ -286,12 +279,6 @@ class Document:
     foot: Sequence[str] = ()
     warnings: Sequence[str] = ()
     deciding: Any = None
-
-
-def of_summary(report: Mapping[str, Any]) -> Document:
-    """A result of a `kind` that its `summary` alone tells of; where it is from, its `report`."""
-    text = Preformatted(report["summary"])
-    return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
 
 
 def shown(parts: Iterable[Node], where: On = "") -> Iterator[Node]:

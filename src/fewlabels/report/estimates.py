@@ -622,4 +622,8 @@ def predictions(report: Report) -> Document:
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
         rows.append([model, " and ".join(kinds) or "no predictions"])
     table = Table(["", "gives"], rows, "What each classifier gives", "l", widest=40)
-    return Document("What was read?", report, head=headline(report), body=[table])
+    return Document(
+        "What was read?", report, head=headline(report), body=[table],
+        facts={"Items": report["n_items"], "Labeled": report["n_labeled"],
+               "Classes": len(report["classes"])},
+    )  # fmt: skip

@@ -26,27 +26,11 @@ from fewlabels.report.words import count, enumerated, percent, speaks_of
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-DOCUMENTS = {
-    "agreement": "agreement",
-    "annotations": "annotations",
-    "backtest": "backtest",
-    "calibration": "calibration",
-    "calibration-curve": "calibration_curve",
-    "comparison": "comparison",
-    "confusion": "confusion",
-    "curves": "curves",
-    "disagreements": "confusion.disagreements",
-    "estimates": "estimates",
-    "label-next": "label_next",
-    "monitoring": "monitoring",
-    "predictions": "estimates.predictions",
-    "ranking": "ranking",
-    "score": "score",
-    "shift": "shift",
-    "summary": "document.of_summary",
-    "threshold": "threshold",
-}
-"""The file, and its function unless that is `document`, that says all of each kind of result."""
+_ELSEWHERE = {
+    "disagreements": ("confusion", "disagreements"), "predictions": ("estimates", "predictions"),
+}  # fmt: skip
+"""The file and the function that say all of some kinds; of others the file is called as they are,
+and the function `document`."""
 
 
 def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> Any:
@@ -54,11 +38,10 @@ def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> An
 
     `more` is what its page shows beside the report.
     """
-    name, _, function = DOCUMENTS[kind].partition(".")
+    name, function = _ELSEWHERE.get(kind, (kind.replace("-", "_"), "document"))
     file = importlib.import_module(f"fewlabels.report.{name}")
-    levels = 1 if function else getattr(file, "LEVELS", 1)
-    make = getattr(file, function or "document")
-    return make(report, **more, **({"level": level} if levels > 1 else {})), levels
+    levels = getattr(file, "LEVELS", 1) if kind not in _ELSEWHERE else 1
+    return getattr(file, function)(report, **more, **{"level": level} if levels > 1 else {}), levels
 
 
 def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = False) -> str:
@@ -159,7 +142,7 @@ def render_page(page: str, report: Report, *, fragment: bool = False, **more: An
 def render_fragment(page: str, report: Report) -> str:
     """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    `page` is one of `DOCUMENTS`; `report` holds plain JSON values.
+    `page` is a kind of document; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 
@@ -167,7 +150,7 @@ def render_fragment(page: str, report: Report) -> str:
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
     """Write a page, or nothing: the file appears only when it is complete.
 
-    `page` is one of `DOCUMENTS`; `more` is what it shows beside the report.
+    `page` is a kind of document; `more` is what it shows beside the report.
     """
     with stated_origin():
         content = render_page(page, report, **more).encode("utf-8")

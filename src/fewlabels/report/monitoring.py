@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.axis import Axis, Panel, Scale, View, fit_axis, strips
+from fewlabels.report.axis import Axis, Panel, View, fit_axis, strips
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import (
     Document,
@@ -237,20 +237,20 @@ class Timeline:
                 for run in out]  # fmt: skip
 
 
-def _scale(*several: Series) -> Scale:
+def _scale(*several: Series) -> Axis:
     """The scale of a metric of some series."""
     ends = ("low", "high", "value")
-    return Scale(fit_axis([r[end] for s in several for r in s.rows for end in ends], (None, None)))
+    return fit_axis([r[end] for s in several for r in s.rows for end in ends], (None, None))
 
 
 def series_view(
-    series: Series, timeline: Timeline, up: Scale, most: int, of: str | None = None
+    series: Series, timeline: Timeline, up: Axis, most: int, of: str | None = None
 ) -> SeriesView:
     """Estimates with their band, bars for the labels of each period, the level before dashed.
 
     Tooltips are of so many of the last periods; `of` names a subgroup, whose panel is smaller.
     """
-    across = Scale(timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS))
+    across = timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS)
     panel = Panel(across, up, _HEIGHT if of is None else _SMALL)
     write = number_format([r[end] for r in series.rows for end in ("value", "low", "high")])
     change = series.change

@@ -156,11 +156,6 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     yield from inside
 
 
-@_lines.register(said.Preformatted)
-def _(node: said.Preformatted, width: int) -> Iterator[RenderableType]:
-    yield from (Text(line, no_wrap=True) for line in node.text.split("\n"))
-
-
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     rows = node.rows[: node.most]
@@ -174,7 +169,7 @@ def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     rows = _aligned(cells, names)
     narrow = _room([head, *rows], names, width) < _least(rows, names)
     if node.wrapped:
-        yield _folding([head, *cells], sides)
+        yield _folding([["", *row] for row in ([head] * any(head) + cells)], ["l", *sides])
     elif narrow and node.whole:
         for row in cells:
             yield ""
