@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from fewlabels.report.words import escape_control
 
@@ -108,7 +108,6 @@ class Node:
     """A part of a document."""
 
     on: On = field(default="", kw_only=True)
-    children: ClassVar[str] = ""
 
     @property
     def kind(self) -> str:
@@ -230,7 +229,6 @@ class Group(Node):
 
     style: str
     body: Sequence[Node]
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)
@@ -243,7 +241,6 @@ class Fold(Node):
     open: bool = False
     printed: bool = True
     style: str = ""
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)
@@ -254,7 +251,6 @@ class Section(Node):
     body: Sequence[Node]
     aside: str = ""
     heading: bool = True
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)

@@ -153,9 +153,9 @@ def _parts(
         if isinstance(node, said.Legend):
             known = [(_DRAWN[kind], text) for kind, text in node.samples if kind in _DRAWN]
             legend = ", ".join(map(": ".join, known))
-        if node.children:
+        if hasattr(node, "body"):
             within = (*path, title) if title else path
-            yield from _parts(getattr(node, node.children), within, fold or around, legend)
+            yield from _parts(node.body, within, fold or around, legend)
         elif (draw := _draw(node)) is not None:
             caption = _text(node.caption) if isinstance(node, said.Drawing) else ""
             metric = node.block.metric if isinstance(node, said.Forest) else ""

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,9 +52,6 @@ def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = Fal
     document = document_of(kind, report)[0]
     return terminal.render_text(replace(document, basis=()) if brief else document, width)
 
-
-_SCRIPT = "report.js"
-"""The one script of every page; the content security policy allows it alone, by its hash."""
 
 MOST_BYTES = 300_000
 """Largest page; above it, details that are in the JSON are left out."""
@@ -99,7 +97,7 @@ def environment() -> Environment:
         "marked": marked,
         "shown": partial(shown, where="page"),
     }
-    script, sheet, part = (_source(environment, n) for n in (_SCRIPT, "page.css", "part.css"))
+    script, sheet, part = map(source, ("report.js", "page.css", "part.css"))
     # Nested, the rules hold within the element alone.
     nested = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", f"{sheet}\n{part}")
     environment.globals |= {
@@ -114,15 +112,9 @@ def environment() -> Environment:
     return environment
 
 
-def style_sheet(*names: str) -> str:
-    """Style sheets of the templates, one after another."""
-    return "\n".join(_source(environment(), name) for name in names)
-
-
-def _source(environment: Environment, name: str) -> str:
+def source(name: str) -> str:
     """A file of the templates as it stands."""
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    return files("fewlabels.report").joinpath("templates", name).read_text("utf-8")
 
 
 def render_page(page: str, report: Report, *, fragment: bool = False, **more: Any) -> str:

@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fewlabels import report
@@ -197,11 +197,9 @@ def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
         if len(sizes) <= MOST_GROUPS:
             continue
         largest = sorted(sizes, key=lambda size: -size["n_items"])[:LARGEST]
-        shown = {size["group"] for size in largest}
         names = {size["group"] for size in sizes}
         what, worst = _worst(report, names)
-        shown |= set(worst)
-        left_out |= names - shown
+        left_out |= names - {size["group"] for size in largest} - {*worst}
         sentences.append(
             f"{column} has {len(sizes):,} groups: shown are the {LARGEST} largest"
             f"{what}; the others are in the JSON"
@@ -215,26 +213,19 @@ def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _worst(report: Mapping[str, Any], names: Iterable[str]) -> tuple[str, list[str]]:
+def _worst(report: Mapping[str, Any], names: set[str]) -> tuple[str, list[str]]:
     """The worst of some groups, and by what."""
-    directions = {name: info["direction"] for name, info in report["metric_info"].items()}
-    metric = next((name for name, way in directions.items() if way), None)
-    overall = [
-        row
-        for row in report["estimates"]
-        if row["group"] is None and row["metric"] == metric and row["value"] is not None
-    ]
+    ways = {m: info["direction"] for m, info in report["metric_info"].items() if info["direction"]}
+    metric = next(iter(ways), None)
+    known = [row for row in report["estimates"]
+             if row["metric"] == metric and row["value"] is not None]  # fmt: skip
+    overall = [row for row in known if row["group"] is None]
     if metric is None or not overall:
         return "", []
-    way = directions[metric]
-    model = max(overall, key=lambda row: way * row["value"])["model"]
-    end, names_ = "high" if way > 0 else "low", set(names)
-    ranked = [
-        (way * row[end], row["group"])
-        for row in report["estimates"]
-        if row["group"] in names_
-        and (row["model"], row["metric"]) == (model, metric)
-        and row[end] is not None
+    way = ways[metric]
+    end, model = "high" if way > 0 else "low", max(overall, key=lambda r: way * r["value"])["model"]
+    groups = [
+        r for r in known if r["model"] == model and r["group"] in names and r[end] is not None
     ]
-    worst = [group for _, group in sorted(ranked, key=lambda pair: pair[0])[:WORST]]
+    worst = [row["group"] for row in sorted(groups, key=lambda row: way * row[end])[:WORST]]
     return f" and the {len(worst)} where {metric} of {model} is clearly worst", worst

@@ -6,7 +6,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -156,29 +156,54 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     yield from inside
 
 
+class _Column(NamedTuple):
+    """Cells below a heading, set to a side in the colour of a role."""
+
+    head: str
+    cells: Sequence[str]
+    side: str = "l"
+    role: Role = ""
+
+    @property
+    def wide(self) -> int:
+        """Columns of a terminal that it takes; a heading may have several lines."""
+        return max(cell_len(line) for cell in (self.head, *self.cells) for line in cell.split("\n"))
+
+    def aligned(self, ends: bool) -> _Column:
+        """Numbers, and if they are shown the ends of their intervals, below one another."""
+        pairs = [parted(cell) for cell in self.cells]
+        wide, far = (max(map(cell_len, part), default=0) for part in zip(*pairs, strict=True))
+        if not far:
+            return self
+        cells = (" " * (wide - cell_len(n)) + n + (" " + e.ljust(far)) * ends for n, e in pairs)
+        return self._replace(cells=[*cells])
+
+
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
-    rows = node.rows[: node.most]
-    cells = [[_plain(unmarked(cell)) for cell in row] for row in rows]
-    head, names = [*node.head], node.names
+    rows, names = node.rows[: node.most], node.names
+    columns = [_Column(head, [_plain(unmarked(row[k])) for row in rows], node.side(k))
+               for k, head in enumerate(node.head)]  # fmt: skip
     if any(chip not in ("", "ok") for chip in node.chips):
-        head.append("status")
-        cells = [[*row, "" if chip == "ok" else chip]
-                 for row, chip in zip(cells, node.chips, strict=False)]  # fmt: skip
-    sides = [node.side(k) for k in range(len(node.head))] + ["l"] * (len(head) - len(node.head))
-    rows = _aligned(cells, names)
-    narrow = _room([head, *rows], names, width) < _least(rows, names)
-    if node.wrapped:
-        yield _folding([["", *row] for row in ([head] * any(head) + cells)], ["l", *sides])
-    elif narrow and node.whole:
-        for row in cells:
-            yield ""
-            yield _text(", ".join(row[:names]))
-            pairs = zip(head[names:], row[names:], strict=True)
-            yield _folding([["", *pair] for pair in pairs if pair[1]], "lll")
-    else:
-        rows = _aligned(cells, names, 1) if narrow else rows
-        yield _grid(head, rows, sides, width, names=names, widest=node.widest)
+        chips = ["" if chip == "ok" else chip for chip in node.chips[: len(rows)]]
+        columns.append(_Column("status", chips))
+    if rows and node.wrapped:
+        head = [node.head] if any(node.head) else []
+        yield _folding([*head, *zip(*(c.cells for c in columns), strict=True)], node.sides)
+    elif rows:
+        whole = [c if k < names else c.aligned(True) for k, c in enumerate(columns)]
+        narrow = _room(whole, names, width) < _least(whole, names)
+        if narrow and node.whole:
+            for row in zip(*(c.cells for c in columns), strict=True):
+                yield ""
+                yield _text(", ".join(row[:names]))
+                pairs = [(c.head, cell) for c, cell in zip(columns, row, strict=True)]
+                yield _folding([pair for pair in pairs[names:] if pair[1]], "l")
+        else:
+            far = [k for k, c in enumerate(columns) if any(parted(cell)[1] for cell in c.cells)]
+            kept = next((k for k in far if k >= names), 0)
+            some = [c if k < names else c.aligned(k == kept) for k, c in enumerate(columns)]
+            yield _grid(some if narrow else whole, names, node.widest, width)
     if node.most is not None and len(node.rows) > node.most:
         left_out = plural(len(node.rows) - node.most, "more row")
         yield _text(f"  ... {left_out}: the JSON and the page have all")
@@ -186,70 +211,46 @@ def _(node: said.Table, width: int) -> Iterator[RenderableType]:
         yield _text(f"  ({node.note})")
 
 
-def _folding(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> RenderableType:
+def _folding(rows: Iterable[Sequence[str]], sides: str) -> RenderableType:
     """Cells below one another, which take lines where they do not fit."""
-    grid = Grid.grid(padding=(0, _GAP, 0, 0))
-    for side in sides:
-        grid.add_column(justify="right" if side == "r" else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*map(Text, row))
+    grid = Grid.grid("", padding=(0, _GAP, 0, 0))
+    for k, row in enumerate(rows):
+        for side in sides.ljust(len(row), sides[-1]) if not k else "":
+            grid.add_column(justify="right" if side == "r" else "left", overflow="fold")
+        grid.add_row("", *map(Text, row))
     return grid
 
 
-def _aligned(
-    rows: Sequence[Sequence[str]], names: int, most: int | None = None
-) -> list[Sequence[str]]:
-    """Rows whose numbers and intervals are below one another; intervals of `most` columns alone."""
-    columns, kept = [], 0
-    for k, column in enumerate(zip(*rows, strict=True)):
-        pairs = [parted(cell) for cell in column]
-        wide, far = (max(map(cell_len, part)) for part in zip(*pairs, strict=True))
-        if k >= names and far:
-            kept += 1
-            shown = most is None or kept <= most
-            pairs = [(" " * (wide - cell_len(n)) + n, " " + e.ljust(far)) for n, e in pairs]
-            column = tuple(number + ends * shown for number, ends in pairs)
-        columns.append(column)
-    return list(zip(*columns, strict=True))
+def _least(columns: Sequence[_Column], names: int) -> int:
+    """Columns of a terminal that a name has at least."""
+    return min(_LEAST_NAME, max((cell_len(n) for c in columns[:names] for n in c.cells), default=0))
 
 
-def _least(rows: Sequence[Sequence[str]], names: int) -> int:
-    """Columns that a name has at least."""
-    return min(_LEAST_NAME, max((cell_len(n) for row in rows for n in row[:names]), default=0))
+def _room(columns: Sequence[_Column], names: int, width: int) -> int:
+    """Columns of a terminal that there are for a name beside all else."""
+    gaps = _INDENT + _GAP * (len(columns) - 1)
+    return (width - gaps - sum(c.wide for c in columns[names:])) // max(names, 1)
 
 
-def _room(table: Sequence[Sequence[str]], names: int, width: int) -> int:
-    """Columns that there are for a name beside all else."""
-    others = [_wide(column) for column in zip(*table, strict=True)][names:]
-    gaps = _INDENT + _GAP * (len(table[0]) - 1)
-    return (width - gaps - sum(others)) // max(names, 1)
-
-
-def _grid(
-    head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int,
-    *, names: int = 1, widest: int = 32, roles: Sequence[Role] = (),
-) -> RenderableType:  # fmt: skip
+def _grid(columns: Sequence[_Column], names: int, widest: int, width: int) -> RenderableType:
     """Cells below one another. Where they do not fit, names are shortened, then columns go."""
-    every = list(dict.fromkeys(name for row in rows for name in row[:names]))
-    least, columns = _least(rows, names), len(head)
-    while True:
-        room = _room([row[:columns] for row in (head, *rows)], names, width)
-        if room >= least or columns - names <= 1:
-            break
-        columns -= 1
+    least = _least(columns, names)
+    while _room(columns, names, width) < least and len(columns) - names > 1:
+        columns = columns[:-1]
+    room = _room(columns, names, width)
+    every = list(dict.fromkeys(name for c in columns[:names] for name in c.cells))
     short = short_names(every, max(min(room, widest // max(names, 1)), least)) if names else {}
     grid = Grid(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0),
                 header_style=_STYLES["soft"])  # fmt: skip
     grid.add_column("", width=_INDENT - _GAP)
-    for k, heading in enumerate(head[:columns]):
+    for k, c in enumerate(columns):
         grid.add_column(
-            Text(heading if k >= names or cell_len(heading) <= room else ""), no_wrap=True,
-            justify="right" if sides[k] == "r" else "left", overflow="crop", vertical="bottom",
-            style=_STYLES[roles[k]] if roles else "",
+            Text(c.head if k >= names or cell_len(c.head) <= room else ""), no_wrap=True,
+            justify="right" if c.side == "r" else "left", overflow="crop", vertical="bottom",
+            style=_STYLES[c.role],
         )  # fmt: skip
-    for row in rows:
-        grid.add_row("", *(Text(short.get(cell, cell) if k < names else cell)
-                           for k, cell in enumerate(row[:columns])))  # fmt: skip
+    for row in zip(*(c.cells for c in columns), strict=True):
+        grid.add_row("", *(Text(short[cell] if k < names else cell) for k, cell in enumerate(row)))
     return grid
 
 
@@ -258,54 +259,46 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     block, names = node.block, 2 if node.versus else 1
     first, between, last = block.ends(node.rows, node.ends)
     rows = [*first, *last] if between else [*node.rows]
-    level = "" if block.level is None else f"[{100 * block.level:.6g}%]"
     places = [node.rows.index(row) for row in rows]
-    named = [[row.model for row in rows], [node.versus[k] for k in places] if node.versus else []]
-    columns: list[tuple[str, list[str], str, Role]] = [
-        *(("", cells, "l", "") for cells in named[:names]),
-        ("value", [block.figures(row)[0] for row in rows], "r", ""),
-        (level, [block.figures(row)[1] for row in rows], "l", ""),
-    ]
+    columns = [_Column("", [_plain(row.model) for row in rows])]
+    if node.versus:
+        columns.append(_Column("", [_plain(node.versus[k]) for k in places]))
+    columns += [
+        _Column("value", [block.figures(row)[0] for row in rows], "r"),
+        _Column("" if block.level is None else f"[{100 * block.level:.6g}%]",
+                [block.figures(row)[1] for row in rows]),
+    ]  # fmt: skip
     if block.has_truth:
         truths = ["-" if row.truth is None else block.write(row.truth) for row in rows]
-        columns.append((block.truth_name, truths, "r", ""))
+        columns.append(_Column(block.truth_name, truths, "r"))
     if block.has_best:
-        columns.append(("P(best)", [probability(row.best) for row in rows], "r", ""))
+        columns.append(_Column("P(best)", [probability(row.best) for row in rows], "r"))
     extras = [(head, [cells[k] for k in places]) for head, cells in node.extras]
-    columns += [(_folded(head, cells), cells, "r", "") for head, cells in extras]
+    columns += [_Column(_folded(head, cells), cells, "r") for head, cells in extras]
     statuses = ["" if row.status == "ok" else row.status for row in rows]
-    if any(statuses):
-        columns.append(("status", statuses, "l", "warning"))
-    taken = sum(_wide([head, *cells]) + _GAP for head, cells, *_ in columns[names:])
-    longest = max((cell_len(_plain(cell)) for _, cells, *_ in columns[:names] for cell in cells),
-                  default=0)  # fmt: skip
+    columns += [_Column("status", statuses, "l", "warning")] if any(statuses) else []
+    longest = max(c.wide for c in columns[:names])
     # Names in full come before a wide plot.
+    taken = sum(c.wide + _GAP for c in columns[names:])
     room = width - taken - names * _GAP - _INDENT
     plot = min(_PLOT[2], room - names * min(longest, max(18, (room - _PLOT[1]) // names)))
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot, node.zero) for row in rows]
-        columns.insert(-1 if any(statuses) else len(columns),
-                       (low + high.rjust(plot - len(low)), drawn, "l", ""))  # fmt: skip
-    heads, cells, sides, roles = zip(*columns, strict=True)
-    written = [[_plain(cell) for cell in row] for row in zip(*cells, strict=True)]
-    widest = max(longest, 1) * names
-    yield _grid(heads, written, sides, width, names=names, widest=widest, roles=roles)
+        scale = low + high.rjust(plot - len(low))
+        columns.insert(len(columns) - any(statuses), _Column(scale, drawn))
+    yield _grid(columns, names, max(longest, 1) * names, width)
     if between:
         hidden = f"{count(len(between))} of {count(len(node.rows))} rows are not shown"
         yield _text(f"  ... {hidden}; the JSON and the HTML report have all")
-
-
-def _wide(column: Sequence[str]) -> int:
-    """Columns that cells take, which may have several lines."""
-    return max(cell_len(line) for cell in column for line in cell.split("\n"))
 
 
 def _folded(head: str, cells: Sequence[str]) -> str:
     """A heading of several words in two lines, where it is wider than all that is below it."""
     room, words = max(map(cell_len, cells), default=0), head.split()
     ways = [f"{' '.join(words[:k])}\n{' '.join(words[k:])}" for k in range(1, len(words))]
-    return min(ways, key=lambda way: _wide([way])) if ways and cell_len(head) > room else head
+    wide = cell_len(head) > room and ways
+    return min(ways, key=lambda way: _Column(way, ()).wide) if wide else head
 
 
 def _plot(row: Any, axis: Any, width: int, zero: bool = False) -> str:
