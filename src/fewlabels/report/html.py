@@ -194,13 +194,7 @@ class Notes(NamedTuple):
 
 
 def weighed(warnings: Iterable[str]) -> list[Notes]:
-    """Warnings by kind, the gravest first; kind "" is good to know, and decides nothing.
-
-    Examples
-    --------
-    >>> [(note.kind, note.texts) for note in weighed(["a note", "few-labels: only 3 labels"])]
-    [('few-labels', ['only 3 labels']), ('', ['a note'])]
-    """
+    """Warnings by kind, the gravest first; kind "" is good to know, and decides nothing."""
     by_kind: dict[str, list[str]] = {}
     for text in gravest_first(warnings):
         kind, colon, rest = text.partition(": ")

@@ -45,14 +45,9 @@ def styled() -> Iterator[None]:
 
 
 def escape_control(text: object) -> str:
-    r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
+    """Text that stays on its line: controls, line breaks and turns of direction become escapes.
 
     So do code points that are no characters, which XML forbids.
-
-    Examples
-    --------
-    >>> print(escape_control("two\nlines"))
-    two\nlines
     """
     text = str(text)
     if text.isascii() and text.isprintable():
@@ -118,11 +113,6 @@ def number_format(values: Iterable[float | None]) -> NumberFormat:
     """One way to write all values of a metric: three decimals, fewer of hundreds, else scientific.
 
     A value that is missing is written as "undefined".
-
-    Examples
-    --------
-    >>> number_format([12.0])(0.91251), number_format([1e-6])(1e-6), number_format([2e3])(987.6)
-    ('0.913', '1.00e-06', '988')
     """
     largest = max((abs(v) for v in values if v is not None), default=0.0)
     decimals = 3 if largest < 100 else 1 if largest < 1000 else 0
@@ -158,13 +148,7 @@ def percent(share: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """A probability from draws, which is never quite 0 or 1.
-
-    Examples
-    --------
-    >>> probability(0.0), probability(0.314), probability(1.0)
-    ('<1%', '31%', '>99%')
-    """
+    """A probability from draws, which is never quite 0 or 1."""
     if value is None:
         return "-"
     if value < 0.005:
@@ -202,13 +186,7 @@ def reference_items(report: Mapping[str, Any]) -> str:
 
 
 def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
-    """Names as a phrase; of more than `most` the first ones and how many there are besides.
-
-    Examples
-    --------
-    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b", "c"], 1)
-    ('a, b and c', 'a and 2 others')
-    """
+    """Names as a phrase; of more than `most` the first ones and how many there are besides."""
     if most is not None and len(names) > most:
         return f"{', '.join(names[:most])} and {count(len(names) - most)} {rest}"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
