@@ -89,7 +89,8 @@ class Terminal:
         return "again"
 
     def _say(self, text: str, role: Role = "") -> None:
-        self.write(render_parts([Para(text, role)], self.width))
+        # A path is copied in one piece: the terminal breaks the line.
+        self.write(render_parts([Para(text, role)], 2 * len(text)))
 
     def _keys(self) -> str:
         rows = [[" or ".join(keys) or "-", label] for label, keys in self.session.keys.items()]
