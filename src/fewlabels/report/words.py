@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from rich.cells import cell_len
-
 NumberFormat = Callable[[float | None], str]
 
 UNDEFINED = "undefined"
@@ -68,6 +66,8 @@ def fit(text: str, width: int) -> str:
     >>> fit("a-classifier-with-a-long-name", 15)
     'a-clas...g-name'
     """
+    from rich.cells import cell_len  # a command starts without rich
+
     if cell_len(text) <= width:
         return text
     dots = "..." if width > 3 else ""
