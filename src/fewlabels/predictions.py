@@ -170,6 +170,8 @@ class Predictions(Frozen, HasSummary):
     (2, 2, 2, 1)
     """
 
+    _page = "predictions"
+
     probabilities: Floats | None
     given_votes: Array | scipy.sparse.csr_matrix | None
     scores: Floats | None
