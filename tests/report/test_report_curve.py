@@ -179,7 +179,7 @@ def test_the_thresholds_of_no_interest_are_left_out() -> None:
         "best": 0.41,
         "best_probability": 0.8,
     }
-    axis = threshold_view(report).x.axis
+    axis = threshold_view(report).x
     assert 0.35 <= axis.low < 0.4
     assert 0.42 < axis.high <= 0.45
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from string import ascii_lowercase
@@ -18,12 +19,14 @@ from fewlabels.report.document import (
     Fold,
     Forest,
     Group,
+    Later,
     Listing,
     Node,
     Para,
     Section,
     Terms,
     name,
+    page_only,
     sentence,
 )
 from fewlabels.report.words import (
@@ -60,6 +63,9 @@ _OF_TWO = {
     "both_wrong": "both wrong", "same_wrong": "with the same class", "disagreement": "disagree",
     "correlation": "correlation", "excess": "times as often as if independent",
 }  # fmt: skip
+_MAPS = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
+"""What is shown of every two: its caption, and the strongest colour (None: the largest number)."""
+
 _TERMS = {
     "P(best)": "The probability of being the best of all; those with * are a set that contains the "
     "best one at the stated level.",
@@ -236,39 +242,43 @@ def _together(
     entry: Mapping[str, Any], *, maps: bool = True, folded: bool = True, told: bool = True
 ) -> Iterator[Section]:
     """The set as a whole, in one group, where it is known; text has no map of what is folded."""
-    points, charts = together_sentences(entry), heat_maps(entry) if maps else []
+    points = together_sentences(entry)
     body: list[Node] = [Listing(points)] if points else []
-    level = percent(entry["confidence_level"])
-    if charts:
-        note = "".join(f" Shown: {note}." for note in charts[0].notes)
-        figures = [
-            Para(f"Point at a number for its {level} interval, and for how often the two say the "
-                 f"same wrong class or disagree.{note}", "soft", on="page"),
-            Group("maps", [
-                Drawing("heat", replace(chart, told=told), chart.caption,
-                        chart.lines if chart is charts[0] else None)
-                for chart in charts
-            ]),
-        ]  # fmt: skip
-        fold = Fold("Who fails with whom", figures, printed=False, on="page")
-        body += [fold] if folded else figures
+    if maps and any(p[kind]["value"] is not None for p in entry["pairs"] for kind in _MAPS):
+        body.append(Later(partial(_maps, entry, folded, told), on="page" if folded else ""))
     if body:
         where = "" if entry["group"] is None else f", {name(entry['group'])}"
         yield Section(
             f"All classifiers together{where}",
             body,
-            aside=f"{level} intervals" if entry["confidence_level"] else "",
+            aside=f"{percent(entry['confidence_level'])} intervals"
+            if entry["confidence_level"]
+            else "",
         )
 
 
 def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
     """How often two classifiers are wrong on the same item, and how their errors correlate."""
-    kinds = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
     return [
         _heat_map(entry, kind, *how)
-        for kind, how in kinds.items()
+        for kind, how in _MAPS.items()
         if any(p[kind]["value"] is not None for p in entry["pairs"])
     ]
+
+
+def _maps(entry: Mapping[str, Any], folded: bool, told: bool) -> list[Node]:
+    charts = [replace(chart, told=told) for chart in heat_maps(entry)]
+    note = "".join(f" Shown: {note}." for note in charts[0].notes)
+    figures = [
+        Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
+             f"for how often the two say the same wrong class or disagree.{note}", "soft",
+             on="page"),
+        Group("maps", [
+            Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
+            for k, chart in enumerate(charts)
+        ]),
+    ]  # fmt: skip
+    return [Fold("Who fails with whom", figures, printed=False)] if folded else figures
 
 
 def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | None) -> HeatMap:
@@ -292,7 +302,7 @@ def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | No
     m = len(entry["models"])
     notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
     corner = ("classifier", "classifier")
-    return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
+    return HeatMap(caption, corner, shown, shown, cell, ends, notes)
 
 
 def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[Node]:
@@ -309,7 +319,7 @@ def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[No
             Listing([said[metric] for metric in brief if metric in said], on="text"),
             Listing([*said.values()], on="page"),
             *(
-                Fold(f"Differences by {metric}", _differences(entry, False), on="page",
+                Fold(f"Differences by {metric}", [page_only(_differences, entry, False)], on="page",
                      aside=plural(len(entry["pairs"]), "pair"), open=place == 0)
                 for place, (metric, entry) in enumerate(entries.items())
             ),

@@ -18,17 +18,16 @@ from fewlabels.report.document import (
     Section,
     Table,
     name,
+    page_only,
     plain,
 )
 from fewlabels.report.words import (
     UNDEFINED,
     count,
-    escape_control,
     made_by,
     percent,
     plural,
     with_interval,
-    wrap,
 )
 
 MOST_MATRICES = 12
@@ -47,23 +46,26 @@ def parts(report: Report) -> list[Node]:
     if report.get("confusion"):
         return matrices(report["confusion"])
     votes = (report.get("votes") or {}).get("confusion")
-    if not votes or not votes["matrices"]:
-        return []
+    return [page_only(_of_model, votes)] if votes and votes["matrices"] else []
+
+
+def _of_model(votes: Mapping[str, Any]) -> list[Node]:
+    """The matrices of a model of votes."""
+    classes = votes["classes"]
 
     def chart(entry: Matrix) -> HeatMap:
         def cell(i: int, j: int) -> Cell:
             title = f"of class {classes[i]}, predicted {classes[j]}"
             return share_cell(entry["matrix"][i][j], title)
 
-        return HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
+        return HeatMap(entry["model"], ("class", "predicted"), classes, classes, cell)
 
-    classes = votes["classes"]
     about = (
         "Each row is a class, each column what the classifier predicts for its items, over all "
         "domains where it votes: a good classifier has its colour on the diagonal."
     )
     maps = _maps([*map(chart, votes["matrices"])], votes["n_models"])
-    return [Section("Confusion matrices", [Para(about, "soft"), *maps], on="page")]
+    return [Section("Confusion matrices", [Para(about, "soft"), *maps])]
 
 
 def matrices(matrix: Matrix) -> list[Node]:
@@ -95,7 +97,7 @@ def matrices(matrix: Matrix) -> list[Node]:
 
 
 def _maps(
-    charts: Sequence[HeatMap], n_models: int, lines: Sequence[Callable[[int], Iterator[str]]] = ()
+    charts: Sequence[HeatMap], n_models: int, lines: Sequence[Callable[[int], Iterator[Node]]] = ()
 ) -> list[Node]:
     """Matrices side by side, the colours explained once."""
     shown, hidden = [], n_models - len(charts)
@@ -106,17 +108,18 @@ def _maps(
     return [Group("maps", shown), *([Para(left, "soft")] if hidden else [])]
 
 
-def _lines(matrix: Matrix, cells: Sequence[Matrix], width: int) -> Iterator[str]:
+def _lines(matrix: Matrix, cells: Sequence[Matrix], width: int) -> Iterator[Node]:
     """The matrix as text; what is mixed up most where it does not fit."""
     chart = _map(matrix, cells, ends=True)
     table = [*chart.lines(width)]
-    yield from ["", escape_control(chart.caption + "".join(f" ({n})" for n in chart.notes)), *table]
+    yield from [Para(""), Para(name(chart.caption) + "".join(f" ({n})" for n in chart.notes))]
+    yield from table
     if not table:
         yield from _map(matrix, cells, ends=False).lines(width)
         mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
         for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
             said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
-            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
+            yield Para(f"  {plain(said)}")
 
 
 def _map(matrix: Matrix, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
@@ -144,9 +147,7 @@ def _map(matrix: Matrix, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
 
     rows, columns = [*classes, "right"], [*classes, "found"]
     notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
-    return HeatMap.from_table(
-        cells[0]["model"], ("label", "predicted"), rows, columns, cell, notes=notes
-    )
+    return HeatMap(cells[0]["model"], ("label", "predicted"), rows, columns, cell, notes=notes)
 
 
 def _number(matrix: Matrix, cell: Matrix, ends: bool = True) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from fewlabels.report.axis import BARS, Axis, Bars, Panel, Scale, Strip, View, fit_axis, strips
+from fewlabels.report.axis import BARS, Axis, Bars, Panel, Strip, View, fit_axis, strips
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import (
     Document,
@@ -44,7 +44,7 @@ HEIGHT = 300
 
 _MOST_STRIPS = 120  # Tooltips of a panel; more could not be told apart with a mouse.
 _MOST_TICKS = 12  # Labeled items in a bin that are drawn one by one.
-_UNIT = Scale(Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1")))
+_UNIT = Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1"))
 _DIAGONAL = [(0.0, 0.0), (1.0, 1.0)]
 
 Run = Sequence[tuple[float, float | None, float | None, float | None]]
@@ -252,7 +252,7 @@ def line_view(
         x_name=x_name,
         y_name=y_name,
         runs=[run],
-        strips=_strips_at(panel, [x for x, *_ in run], texts),
+        strips=strips_at(panel, [x for x, *_ in run], texts),
         description=f"{capital(y_name)} (up) against {x_name} (right), {ends}.",
         **more,
     )
@@ -278,7 +278,7 @@ def curve_view(curve: Curve, report: Report) -> View:
 def over_scores(values: Iterable[float], report: Report, height: int = HEIGHT) -> Panel:
     """Scores across that hold all values, and up what lies between 0 and 1."""
     bounds = (0.0, 1.0) if report["unit"] == "probability" else (None, None)
-    return Panel(Scale(fit_axis(values, bounds)), _UNIT, height)
+    return Panel(fit_axis(values, bounds), _UNIT, height)
 
 
 def score_name(report: Report) -> str:
@@ -349,7 +349,7 @@ def _totals(histogram: Mapping[str, Any]) -> list[int]:
     return [sum(counts) for counts in zip(*sides, strict=True)]
 
 
-def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
+def _bars(histogram: Mapping[str, Any], x: Axis) -> Bars:
     edges: Sequence[float] = histogram["edges"]
     totals, outline = _totals(histogram), ""
     if top := max(totals, default=0):
@@ -370,7 +370,7 @@ def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
     return Bars(outline, positive, negative, sum(histogram["positive"]), sum(histogram["negative"]))
 
 
-def _strips_at(panel: Panel, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
+def strips_at(panel: Panel, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
     """A strip per point, to the middles of its neighbours."""
     step = max(1, -(-len(places) // _MOST_STRIPS))
     edges = [100 * panel.x.at(at) for at in places[::step]]

@@ -34,6 +34,7 @@ from fewlabels.report.document import (
     Table,
     Terms,
     name,
+    page_only,
     plain,
     sentence,
     strong,
@@ -183,11 +184,12 @@ def document(report: Report, level: int = 0) -> Document:
             "Method": report.get("method_info", {}).get("title") or report["method"],
         },
         body=[
-            *_glance(metrics, report),
+            page_only(_glance, metrics, report),
             *_metrics(report, shown, brief, room),
             *_unshown(report, unknown, unfit),
             *beside.anytime(report),
-            *_all_estimates(report, shown, room, known=bool(hits)),
+            *_statuses(report, shown),
+            page_only(_all_estimates, report, shown, room, known=bool(hits)),
         ],
         more=[
             # The answer has said it by the first metric.
@@ -195,10 +197,10 @@ def document(report: Report, level: int = 0) -> Document:
             *beside.rates(report, room.mapped),
             *confusion.parts(report),
             *beside.alike(report, room.mapped),
-            *_classes(report),
-            *_profiles(report, metrics, leading, room),
+            page_only(_classes, report),
+            page_only(_profiles, report, metrics, leading, room),
             *beside.members(report),
-            *beside.method(report),
+            page_only(beside.method, report),
         ],
         terms=terms,
         foot=[
@@ -234,7 +236,7 @@ def _answer(report: Report, shown: Sequence[Block], found: Verdict | None) -> It
         whose = f"the {metric} of {name(leader.model)}" if found.likelier else f"its {metric}"
         ends = f", with a {percent(block.level)} interval from {write(leader.low)} to "
         yield f"{whose} is estimated at {strong(write(leader.value))}" + (
-            f"{ends}{write(leader.high)}" if leader.has_interval else ""
+            f"{ends}{write(leader.high)}" if leader.low is not None else ""
         )
         if found.contradicted:
             named = [f"{name(row.model)} ({write(row.value)})" for row in found.contradicted]
@@ -382,7 +384,7 @@ def _glance(metrics: Sequence[Block], report: Report) -> Iterator[Node]:
         yield Section("At a glance", [Table(
             ["Metric", "Best estimate", f"Value [{percent(metrics[0].level)}]", "P(best)"], rows,
             "The classifier with the best estimate by each metric", sides="llr", names=2,
-        )], on="page")  # fmt: skip
+        )])  # fmt: skip
     if metrics:
         samples = [("estimate", "estimate and interval"), ("truth", "truth")]
         known = any(block.has_truth for block in metrics)
@@ -409,7 +411,10 @@ def _metrics(
             [
                 *([Para(sentence(about), "soft")] if about else []),
                 _forest(block, common_axis([block]), room),
-                *(_by(column, parts, block, report, room) for column, parts in columns.items()),
+                *(
+                    page_only(_by, column, parts, block, report, room)
+                    for column, parts in columns.items()
+                ),
             ],
             on="" if block.metric in brief else "page",
         )
@@ -439,7 +444,9 @@ def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None =
                   folded=room.folded)  # fmt: skip
 
 
-def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level) -> Fold:
+def _by(
+    column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level
+) -> Iterator[Fold]:
     """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
     every = report.get("groups", ())
     labeled = {size["group"]: size["n_labeled"] for size in every if size["group"] is not None}
@@ -462,8 +469,7 @@ def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room:
     if hidden := len(models) - len(panels):
         listed = "all estimates below" if len(report["estimates"]) <= room.listed else "the JSON"
         body.append(Para(f"{plural(hidden, 'more classifier')}: see {listed}.", "soft"))
-    return Fold(f"By {name(column)}", body, plural(len(parts), "group"), open=True, printed=False,
-                on="page")  # fmt: skip
+    yield Fold(f"By {name(column)}", body, plural(len(parts), "group"), open=True, printed=False)
 
 
 def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> Iterator[Node]:
@@ -481,19 +487,22 @@ def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> It
         yield Section("Without a value", [*map(Para, points)])
 
 
+def _statuses(report: Report, shown: Sequence[Block]) -> list[Node]:
+    """What the statuses mean."""
+    statuses = dict(status_notes(report, shown))
+    return [Section("What a status means", [Terms(statuses)])] if statuses else []
+
+
 def _all_estimates(
     report: Report, shown: Sequence[Block], room: _Level, *, known: bool
 ) -> Iterator[Node]:
-    """What the statuses mean, and every estimate as a table of the page."""
-    statuses = dict(status_notes(report, shown))
-    if statuses:
-        yield Section("What a status means", [Terms(statuses)])
+    """Every estimate as a table of the page."""
     n = len(report["estimates"])
     if not shown:
         return
     if n > room.listed:
         text = f"The {n:,} estimates are too many for a table on this page; the JSON has all."
-        yield Section("All estimates", [Para(text)], on="page")
+        yield Section("All estimates", [Para(text)])
         return
     head = ["Group", "Metric", "Classifier", "Value", "Low", "High", *["Truth"] * known, "Status"]
     rows = []
@@ -510,7 +519,6 @@ def _all_estimates(
     yield Section(
         "All estimates",
         [Fold("As a table", [table], plural(n, "estimate"), printed=n <= 60, style="plain")],
-        on="page",
     )
 
 
@@ -532,7 +540,7 @@ def _classes(report: Report) -> Iterator[Section]:
         yield Section("Classes", [Para(about, "soft"), Table(
             ["Class", "Labels", "Estimated share"], [*zip(classes, *columns, strict=True)],
             "Labels and estimated share of each class", bars=shares, bar_at=2,
-        )], on="page")  # fmt: skip
+        )])  # fmt: skip
 
 
 def _profiles(
@@ -575,7 +583,7 @@ def _profiles(
     if len(drawn) < len(profiles):
         left = plural(len(profiles) - len(drawn), "more classifier")
         parts.append(Para(f"Not drawn, for the page to stay short: {left}.", "soft"))
-    return [Section("Scores and calibration of each classifier", parts, on="page")]
+    return [Section("Scores and calibration of each classifier", parts)]
 
 
 def _plots(one: Profile, *, opened: bool) -> Fold:
@@ -608,4 +616,8 @@ def predictions(report: Report) -> Document:
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
         rows.append([model, " and ".join(kinds) or "no predictions"])
     table = Table(["", "gives"], rows, "What each classifier gives", "l", widest=40)
-    return Document("What was read?", report, head=headline(report), body=[table])
+    return Document(
+        "What was read?", report, head=headline(report), body=[table],
+        facts={"Items": report["n_items"], "Labeled": report["n_labeled"],
+               "Classes": len(report["classes"])},
+    )  # fmt: skip

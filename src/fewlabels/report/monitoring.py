@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
-from fewlabels.report.axis import Axis, Panel, Scale, View, fit_axis
+from fewlabels.report.axis import Axis, Panel, View, fit_axis
 from fewlabels.report.blocks import Report
 from fewlabels.report.curves import strips_at
 from fewlabels.report.document import (
@@ -163,10 +163,10 @@ class SeriesView(View):
     labels: str
 
 
-def _scale(several: Iterable[Series]) -> Scale:
+def _scale(several: Iterable[Series]) -> Axis:
     """One scale for a metric of some series."""
     numbers = (one.row[end] for series in several for one in series.points for end in _ENDS)
-    return Scale(fit_axis(numbers, (None, None)))
+    return fit_axis(numbers, (None, None))
 
 
 def _times(names: Sequence[str], most: int) -> Axis:
@@ -187,16 +187,14 @@ def _runs(points: Sequence[Point]) -> Iterator[list[tuple[float, Any, Any, Any]]
         yield ends if len(ends) > 1 else [(ends[0][0] + d, *ends[0][1:]) for d in (-0.3, 0.3)]
 
 
-def _view(
-    series: Series, time: str, names: Sequence[str], up: Scale, group: str = ""
-) -> SeriesView:
+def _view(series: Series, time: str, names: Sequence[str], up: Axis, group: str = "") -> SeriesView:
     """Estimates with their band, bars for the labels of each period, the level before dashed.
 
     A panel of a group is smaller, and has no tooltips.
     """
     points, change = series.points, series.change
     height, ticks = _SMALL if group else _LARGE
-    panel = Panel(Scale(_times(names, ticks)), up, height)
+    panel = Panel(_times(names, ticks), up, height)
     texts = [
         f"{one.period['name']}: {one.text}, {plural(one.period['n_labeled'], 'label')} of "
         f"{plural(one.period['n_items'], 'item')}"
