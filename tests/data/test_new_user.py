@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 
 import fewlabels as fl
+from fewlabels.cli import main
+from fewlabels.comparison.compare import compare as compare_draws
 from fewlabels.data.reading_lines import left_out
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.input_facts import weights_of_labels
@@ -114,3 +116,30 @@ def test_a_requirement_may_be_a_percentage():
     read = parse_requirement("gpt:low:accuracy>=90%")
     assert (read.model, read.bound, read.threshold) == ("gpt", "low", 0.9)
     assert read.text == "gpt:low:accuracy>=90%"
+
+
+def test_the_only_one_that_labels_do_not_contradict_is_best_of_nobody():
+    draws = RNG.normal([0.9, 0.8, 0.7], 0.02, (500, 3))
+    ranked = {
+        n: compare_draws(
+            ["a", "b", "c"], draws.mean(axis=0), draws, 1, level=0.95, contradicted=["a", "b"][:n]
+        ).standings[0]
+        for n in (1, 2)
+    }
+    assert ranked[1].model == "b"
+    assert ranked[1].probability_best > 0.99
+    assert ranked[2].model == "c"
+    assert np.isnan(ranked[2].probability_best)
+
+
+def test_markdown_is_printed_alone_and_no_other_output_is(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"label": words(TRUTH, "yes", "no", FEW), "y__a": words(VOTES[0], "yes", "no"),
+                  "y__b": words(VOTES[1], "yes", "no")}).to_csv("f.csv", index=False)  # fmt: skip
+    assert main(["estimate", "f.csv", "--metrics", "accuracy", "--markdown", "-"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("**fewlabels**")
+    assert "| a | 0." in said
+    assert main(["estimate", "f.csv", "--html", "-"]) == 2
+    assert "--json and --markdown alone print" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["f.csv"]
