@@ -352,13 +352,16 @@ class Estimates(Frozen, EstimateTable):
         """P(this classifier is the best) per classifier, from paired draws; ties are shared.
 
         Classifiers for which the metric is undefined or not applicable, or whose estimate the
-        labels contradict, get 0; where they contradict all, NaN.
+        labels contradict, get 0; where they contradict all, or all but one, NaN.
         """
         direction = self.direction(metric)
         goodness = self.pairs(metric, group).draws * direction
         aside = self.contradicted(metric, group)
         goodness[:, [model in aside for model in self.models]] = np.nan
-        return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
+        best = probability_best(goodness)
+        if aside and np.isfinite(goodness).any(axis=0).sum() == 1:  # the best of what?
+            best = np.full_like(best, np.nan)
+        return dict(zip(self.models, best.tolist(), strict=True))
 
     def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Interval:
         """Metric of `a` minus metric of `b`, with the interval of paired draws.

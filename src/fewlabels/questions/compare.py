@@ -11,7 +11,8 @@ from fewlabels.checks.arguments import few_enough
 from fewlabels.comparison.compare import Comparison, Together
 from fewlabels.comparison.draws import GroupGap
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import UsageError, quoted, unknown
+from fewlabels.data.reading_lines import left_out
+from fewlabels.errors import UsageError, gravest_first, quoted, unknown
 from fewlabels.estimates import Estimates
 from fewlabels.estimating import run_question
 from fewlabels.evaluation.differences import (
@@ -27,6 +28,7 @@ from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Question, aligned_reference, check_settings
+from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
 
 
@@ -167,6 +169,9 @@ def compare(
             return compared(predictions, chosen, requested)
     items = predictions_of(predictions, columns, positive, tasks=True)
     elsewhere = aligned_reference(reference, items, method, columns=columns)
+    if items.n_models < 2:
+        only = "is one" if items.n_models else "is none"
+        raise UsageError(_with_hint(f"a comparison needs two classifiers, and there {only}", items))
     usual = "accuracy" if items.has_hard.any() else "roc_auc"
     names = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = _chosen(models, items.models)
@@ -175,6 +180,11 @@ def compare(
     estimates = run_question(question.about(items, elsewhere), items, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)
+
+
+def _with_hint(message: str, items: Predictions) -> str:
+    """A message that something lacks, and what of the file is not used."""
+    return "; ".join([message, *left_out(items.reading)[:3]])
 
 
 def check_ranking(metrics: Sequence[str]) -> None:
@@ -216,7 +226,8 @@ def compared(
     """All comparisons of these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
-    messages = list(estimates.warnings)
+    unused = left_out(estimates.predictions.reading)
+    messages = gravest_first([*unused, *estimates.warnings])
     if metrics is None:
         metrics = [name for name, direction in estimates.directions.items() if direction]
     for size in estimates.groups:
@@ -225,7 +236,7 @@ def compared(
                 comparisons[metric, size.group] = comparison(estimates, metric, size.group, models)
             except UsageError as nothing:
                 if size.group is None:
-                    raise
+                    raise UsageError(_with_hint(str(nothing), estimates.predictions)) from None
                 messages.append(str(nothing))
     gaps = {
         (metric, column): tuple(
