@@ -176,6 +176,19 @@ def test_oldest_requirements_are_the_lower_bounds() -> None:
         assert [line for line in lines if line and not line.startswith("#")] == wanted
 
 
+def test_every_bundled_file_is_named_with_its_licence() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = [
+        line for line in page.partition("## What is bundled")[2].splitlines() if line[:1] == "|"
+    ]
+    named = [name for row in rows for name in re.findall(r"`([\w./]+)`", row.split("|")[1])]
+    files = [
+        path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    bundled = sorted(str(p.relative_to(SOURCE)) for p in files if p.suffix != ".py")
+    assert sorted(named) == bundled
+
+
 def test_no_machine_paths_in_the_tree() -> None:
     machine = re.compile(r"(?<![\w.])/(?:work|home|Users|root|opt)/")
     skipped = re.compile(r"\.git|\.venv.*|__pycache__|build|dist|\..*_cache|\.hypothesis")
