@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from fewlabels import __version__
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.inputs import content_columns
 from fewlabels.errors import listed, one_line
@@ -338,6 +339,7 @@ class Diagnosis(Frozen, Result):
         """Everything as a dictionary of plain values."""
         plain = ("name", "ok", "counts", "roles", "positive", "command", "class_balance")
         return {
+            "fewlabels": __version__,
             **{name: getattr(self, name) for name in plain},
             "findings": [asdict(finding) for finding in self.findings],
             "reading": list(self.reading),
