@@ -479,6 +479,20 @@ def side_json(path: str | os.PathLike[str]) -> Any:
     return _parsed(json.loads, text, "JSON")
 
 
+def check_format(version: Any, newest: int) -> None:
+    """Refuse a file of ours that does not say its format, or whose format is newer than `newest`.
+
+    Each of our own formats is numbered from 1; all up to the newest are read.
+    """
+    if type(version) is not int or version < 1:
+        raise InputError("does not say of which format it is; restore it, or write it again")
+    if version > newest:
+        raise InputError(
+            f"was written by a newer version (format {version}, and this one reads up to "
+            f"{newest}); update fewlabels"
+        )
+
+
 def parse_toml(text: str) -> dict[str, Any]:
     """The table of a TOML text."""
     table: dict[str, Any] = _parsed(tomllib.loads, text, "valid TOML")

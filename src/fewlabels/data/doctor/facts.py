@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from fewlabels import __version__
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.inputs import content_columns
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
@@ -333,6 +334,7 @@ class Diagnosis(Frozen, Result):
         """Everything as a dictionary of plain values."""
         plain = ("name", "ok", "counts", "roles", "positive", "command", "class_balance")
         return {
+            "fewlabels": __version__,
             **{name: getattr(self, name) for name in plain},
             "findings": [asdict(finding) for finding in self.findings],
             "reading": list(self.reading),
