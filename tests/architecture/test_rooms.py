@@ -34,10 +34,10 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Lines that a room may have, those of its templates too, so that growth is seen; raised only by a
 # change that says why.
 LINES = {
-    "annotations": 2_940, "calibration": 2_150, "checks": 1_530, "cli": 4_310,
+    "annotations": 2_940, "calibration": 2_150, "checks": 1_540, "cli": 4_310,
     "comparison": 700, "data": 18_220, "evaluation": 5_295, "kernels": 3_640, "labeling": 2_300,
     "methods": 16_570, "metrics": 1_600, "questions": 5_845, "report": 7_940, "shifts": 1_680,
-    "streaming": 5_950,
+    "streaming": 5_960,
 }  # fmt: skip
 SURFACE = 3_650
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
