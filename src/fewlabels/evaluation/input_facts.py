@@ -43,7 +43,8 @@ def facts(
     `level` is None without intervals; nothing is learned from `unheard` classifiers; with
     `distribution`, classifiers are judged against the distribution of annotators' labels.
     """
-    sentences = [*predictions.notes, *weights_of_labels(predictions)]
+    sentences = list(predictions.notes)
+    sentences += weights_of_labels(predictions) if np.ptp(predictions.weight) > 0 else []
     _, labels = (predictions.as_histograms() if distribution else predictions).named
     sentences += absent_classes(predictions.classes, labels)
     worse = below_chance(predictions)
