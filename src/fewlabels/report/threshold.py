@@ -138,8 +138,8 @@ def _answer(report: Report) -> Iterator[str]:
     if report["choice"] != "likeliest":
         yield _best_side(report)
     elif chance >= 0.5:
-        if chance < report["least"]:
-            yield f"No threshold reaches {probability(report['least'])}; this is the likeliest"
+        if chance < (least := report["least"]):
+            yield f"No threshold has a probability of {probability(least)}; this is the likeliest"
         # It may be sure by finding hardly any.
         for low, high in ranges(report, 0.9):
             if low < best <= high:
