@@ -155,7 +155,7 @@ def rank(
         Columns of the contestants; by default model_a and model_b, or names like these.
     winner, judge
         Column of the verdicts, and, of one row per judge, of who judged. Other columns whose
-        values are verdicts are judges too, and so are y__ columns.
+        values are verdicts are judges too, and so are `y__` columns.
     people
         Names, of those in `judge` or of columns, that are people; by default those whose name says
         so (human, expert, annotator ...). Their verdicts are the labels.
