@@ -36,7 +36,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 LINES = {
     "annotations": 2_940, "calibration": 2_150, "checks": 1_540, "cli": 4_310,
     "comparison": 700, "data": 18_220, "evaluation": 5_295, "kernels": 3_640, "labeling": 2_300,
-    "methods": 16_570, "metrics": 1_600, "questions": 5_845, "report": 7_940, "shifts": 1_680,
+    "methods": 16_570, "metrics": 1_600, "questions": 5_845, "report": 7_975, "shifts": 1_680,
     "streaming": 5_960,
 }  # fmt: skip
 SURFACE = 3_650

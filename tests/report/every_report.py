@@ -16,7 +16,7 @@ from scipy.special import expit
 
 import fewlabels as fl
 from fewlabels.questions.compare import compared
-from fewlabels.report.html import render_page, render_text
+from fewlabels.report.html import render_fragment, render_page, render_text
 
 
 def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estimates:
@@ -191,6 +191,11 @@ PAGES: dict[str, Callable[[], str]] = {
     f"{kind}: {name}": cache(partial(_page, kind, name)) for kind, name in _MADE
 }
 """Pages, which are made once: `PAGES[name].__wrapped__()` makes one anew."""
+PARTS: dict[str, Callable[[], str]] = {
+    f"{kind}: {name}": lambda kind=kind, name=name: render_fragment(kind, _made(kind, name)[0])
+    for kind, name in _MADE
+}
+"""What a notebook shows."""
 TEXTS: dict[str, Callable[[int], str]] = {
     f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
 }

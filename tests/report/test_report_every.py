@@ -9,7 +9,8 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from every_report import PAGES, TEXTS, TITLES, parsed
+from every_report import PAGES, PARTS, TEXTS, TITLES, parsed
+from page import Page
 from rich.cells import cell_len
 
 import fewlabels.report
@@ -70,6 +71,24 @@ def test_the_script_is_small_and_asks_nobody() -> None:
     assert not re.search(
         r"fetch|XMLHttp|WebSocket|import|https?:|eval|innerHTML|Function\(", script
     )
+
+
+@every
+def test_a_notebook_gets_a_small_part_that_needs_nothing(name: str) -> None:
+    part = PARTS[name]()
+    assert len(part.encode("utf-8")) < 60_000
+    assert part.startswith('<div class="fewlabels">')
+    elements = Page(part).elements
+    assert not {tag for tag, _ in elements} & {"script", "link", "img", "iframe"}
+    assert not [key for _, attributes in elements for key in attributes if key.startswith("on")]
+    assert not re.search(r"url\(|@import", re.findall(r"<style>(.*?)</style>", part, re.DOTALL)[0])
+    assert TITLES[name.partition(":")[0]] in part
+
+
+def test_what_is_left_out_of_a_part_is_said() -> None:
+    left = "There is more on the page that <code>save_html</code> writes."
+    assert left in PARTS["estimates: two_classes"]()
+    assert left not in PARTS["estimates: single_model"]()
 
 
 @every

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -275,6 +275,22 @@ class Document:
     foot: Sequence[str] = ()
     warnings: Sequence[str] = ()
     deciding: Any = None
+
+
+def shortened(document: Document, most: int) -> Document:
+    """The document with so many parts of its body, the first ones, and nothing folded away."""
+    left = iter(range(most))
+
+    def kept(parts: Iterable[Node]) -> Iterator[Node]:
+        for part in shown(parts, "page"):
+            if not isinstance(part, Group | Fold | Section):
+                yield from [part] * (next(left, None) is not None)
+            elif not isinstance(part, Fold) or part.open:
+                inside = [*kept(part.body)]
+                yield from [replace(part, body=inside)] * bool(inside)
+
+    more = Para("There is more on the page that `save_html` writes.", "soft")
+    return replace(document, body=[*kept(document.body), more])
 
 
 def shown(parts: Iterable[Node], where: On = "") -> Iterator[Node]:

@@ -8,6 +8,7 @@ import importlib
 import os
 import re
 import secrets
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -55,6 +56,12 @@ def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = Fal
 
 MOST_BYTES = 300_000
 """Largest page; above it, details that are in the JSON are left out."""
+
+MOST_BYTES_OF_PART = 60_000
+"""Largest part of another page: a notebook has many of them, and keeps each."""
+
+_PARTS = 64
+"""Of the body, tables and paragraphs, that are tried for a part of another page."""
 
 _NAME_COLUMNS = 80
 """Longer names lose their middle; the full name is in the tooltip."""
@@ -120,14 +127,23 @@ def source(name: str) -> str:
 def render_page(page: str, report: Report, *, fragment: bool = False, **more: Any) -> str:
     """A page by its kind, or a part of one, with the most content that can be forwarded.
 
-    `more` is what it shows beside the report. The last level is taken whatever its size.
+    `more` is what it shows beside the report. The last level of a page is taken whatever its size;
+    of a part as much as there is room for, from the top.
     """
+    from fewlabels.report.document import shortened
     from fewlabels.report.page import render_page as rendered
 
-    made, level, levels = "", 0, 1
-    while level < levels and (not made or len(made.encode("utf-8")) >= MOST_BYTES):
+    most, made, level, levels = MOST_BYTES_OF_PART if fragment else MOST_BYTES, "", 0, 1
+
+    def fits(made: str) -> bool:
+        return len(made.encode("utf-8")) < most
+
+    while level < levels and not (made and fits(made)):
         document, levels = document_of(page, report, level=level, **more)
         made, level = rendered(document, fragment=fragment), level + 1
+    if fragment and not fits(made):
+        parts = [partial(rendered, shortened(document, n), fragment=True) for n in range(_PARTS)]
+        made = parts[bisect_left(parts, True, lo=1, key=lambda part: not fits(part())) - 1]()
     return made
 
 

@@ -365,7 +365,7 @@
   }
   for (const figure of all(".plots, .pair, figure")) {
     const group = figure.parentNode.closest(".plots, .pair"), caption = figure.querySelector("figcaption");
-    if (group || figure.querySelector("table")) continue;
+    if (group || figure.querySelector("table") || !figure.querySelector("svg")) continue;
     const fold = figure.closest("details");
     const own = figure.matches("figure") ? caption : fold && fold.querySelector("summary");
     figure.append(bar([png([figure], own ? textOf(own) : "")]));
