@@ -47,6 +47,7 @@ SURFACE = [
     "rank",
     "read_predictions",
     "score",
+    "scorer",
     "shift",
     "source",
     "threshold",
