@@ -49,6 +49,7 @@ SURFACE = [
     "rank",
     "read_predictions",
     "score",
+    "scorer",
     "shift",
     "source",
     "threshold",

@@ -28,7 +28,7 @@ import scipy.sparse
 
 from fewlabels import __version__
 from fewlabels.annotations.losses import draws_for
-from fewlabels.checks.arguments import label_counts, level_of, seed_of
+from fewlabels.checks.arguments import RandomState, label_counts, level_of, seed_of
 from fewlabels.checks.class_words import alphabetical
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.data.inputs import predictions_of
@@ -169,7 +169,7 @@ def agreement(
     scale: Scale = "nominal",
     cluster: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     columns: Any = None,
 ) -> Agreement:
     """Agreement of annotators who label the same items.

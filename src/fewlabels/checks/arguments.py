@@ -324,6 +324,15 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.datetime64 | np.timedelta64) and bool(value != value)
 
 
+def group_value(value: Any) -> str:
+    """A value of a column as the names of groups have it: 1.0 is 1, what is missing is null."""
+    if is_missing(value):
+        return "null"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    return str(value)
+
+
 def bins_of(bins: Any) -> int:
     """The number of bins, from 1 to 10,000."""
     return whole("bins", bins, 1, 10_000)
@@ -346,8 +355,21 @@ def some_level(level: Any) -> float:
     return float(level)
 
 
+RandomState = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+"""What gives a seed: itself (None: 0), or a source of random numbers."""
+
+
 def seed_of(random_state: Any) -> int:
-    """The seed, a whole number of at least 0; None = 0."""
+    """The seed, a whole number of at least 0; None = 0.
+
+    A generator gives its next 32 bits, so that it goes on, and a `SeedSequence` always the same.
+    """
+    if isinstance(random_state, np.random.SeedSequence):
+        return int(random_state.generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**32, dtype=np.uint32))
     return 0 if random_state is None else whole("random_state", random_state, 0)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.checks.arguments import few_enough
+from fewlabels.checks.arguments import RandomState, few_enough, seed_of
 from fewlabels.comparison.compare import Comparison, Together
 from fewlabels.comparison.draws import GroupGap
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.reading_lines import left_out
 from fewlabels.errors import UsageError, gravest_first, quoted, unknown
-from fewlabels.estimates import Estimates
+from fewlabels.estimates import Estimates, Selected, group_name
 from fewlabels.estimating import run_question
 from fewlabels.evaluation.differences import (
     comparison,
@@ -50,8 +50,9 @@ class Comparisons(Frozen, Result):
 
     _page = "comparison"
 
-    def get(self, metric: str, group: str | None = None) -> Comparison:
+    def get(self, metric: str, group: Selected = None) -> Comparison:
         """The comparison by one metric, of all items or a group; `UsageError` if there is none."""
+        group = group_name(group)
         match = self.comparisons.get((metric, group))
         if match is None:
             where = "of all items" if group is None else f"in group {quoted(group)}"
@@ -116,9 +117,10 @@ def compare(
     models: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     estimand: Estimand = "population",
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    y_true: Any = None,
     reference: Any = None,
     columns: Any = None,
     positive: Any = None,
@@ -138,7 +140,7 @@ def compare(
         all of them.
     method, by, confidence_level, estimand, random_state, workers, progress
         As for `fewlabels.estimate`.
-    reference, columns, positive
+    y_true, reference, columns, positive
         As for `fewlabels.estimate`.
 
     Raises
@@ -167,7 +169,7 @@ def compare(
         chosen = _chosen(models, predictions.models)
         with using_workers(workers):
             return compared(predictions, chosen, requested)
-    items = predictions_of(predictions, columns, positive, tasks=True)
+    items = predictions_of(predictions, columns, positive, tasks=True, y_true=y_true)
     elsewhere = aligned_reference(reference, items, method, columns=columns)
     if items.n_models < 2:
         only = "is one" if items.n_models else "is none"
@@ -176,7 +178,8 @@ def compare(
     names = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = _chosen(models, items.models)
     check_settings(confidence_level, estimand, workers)
-    question = Question(method, names, by, confidence_level, estimand, random_state=random_state)
+    seed = seed_of(random_state)
+    question = Question(method, names, by, confidence_level, estimand, seed=seed)
     estimates = run_question(question.about(items, elsewhere), items, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)

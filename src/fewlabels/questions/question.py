@@ -179,6 +179,7 @@ class OneClassifier:
         random_state: Any,
         workers: Any,
         progress: Progress | None,
+        y_true: Any = None,
     ) -> OneClassifier:
         """Check the arguments and fit the method; see `fewlabels.curve`.
 
@@ -187,7 +188,9 @@ class OneClassifier:
         posterior, are a `UsageError`; a classifier with neither probabilities nor scores is an
         `InputError`.
         """
-        predictions = predictions_of(predictions, columns, positive, against_rest=False)
+        predictions = predictions_of(
+            predictions, columns, positive, against_rest=False, y_true=y_true
+        )
         some_level(level)
         check_settings(level, estimand, workers)
         refuse_multiplicity(predictions, "this question")
