@@ -46,6 +46,7 @@ quiet "$bin/python" -m fewlabels --version
 quiet "$bin/fewlabels" demo --out demo.html --json demo.json --save-data data.parquet
 quiet "$bin/fewlabels" doctor data.parquet
 quiet "$bin/fewlabels" estimate data.parquet --html report.html --json estimates.json
+quiet "$bin/fewlabels" estimate data.parquet --to sqlite:///results.db#estimates
 quiet "$bin/python" -c "
 import fewlabels as fl
 estimates = fl.estimate(fl.read_predictions('data.parquet'), metrics=['accuracy'])
