@@ -20,7 +20,7 @@ What a page alone has is not made."""
 OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
 
-PRINTING = 84
+PRINTING = 85
 """Functions that say what the finished estimates are: none of them computes a statistic."""
 
 TRACE = """

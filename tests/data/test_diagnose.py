@@ -239,7 +239,7 @@ def test_to_dict_is_json(healthy):
     said = json.loads(json.dumps(diagnosis.to_dict(), allow_nan=False))
     assert set(said) == {
         *("name", "ok", "counts", "roles", "class_balance", "findings", "reading", "command"),
-        *("positive", "evidence"),
+        *("positive", "evidence", "fewlabels"),
     }
     assert set(said["findings"][0]) == {"severity", "what", "where", "mend"}
 

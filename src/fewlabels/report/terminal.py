@@ -85,7 +85,8 @@ def render_parts(nodes: Iterable[Node], width: int = 80) -> str:
     )  # fmt: skip
     for node in shown(nodes, "text"):
         for part in _lines(node, width):
-            console.print(part)
+            # A line of a drawing, such as a command to paste, is longer rather than broken.
+            console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     assert isinstance(console.file, io.StringIO)
     # Blanks at the end of a line go, colours stay.
     ends = re.compile(r"(?:[ \t]|\x1b\[[\d;]*m)+$", re.MULTILINE)
@@ -182,14 +183,14 @@ class _Column(NamedTuple):
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     rows, names = node.rows[: node.most], node.names
-    columns = [_Column(head, [_plain(unmarked(row[k])) for row in rows], node.side(k))
-               for k, head in enumerate(node.head)]  # fmt: skip
+    head, *cells = ([_plain(unmarked(cell)) for cell in row] for row in (node.head, *rows))
+    columns = [_Column(one, [row[k] for row in cells], node.side(k)) for k, one in enumerate(head)]
     if any(chip not in ("", "ok") for chip in node.chips):
         chips = ["" if chip == "ok" else chip for chip in node.chips[: len(rows)]]
         columns.append(_Column("status", chips))
     if rows and node.wrapped:
-        head = [node.head] if any(node.head) else []
-        yield _folding([*head, *zip(*(c.cells for c in columns), strict=True)], node.sides)
+        titles = [head] if any(head) else []
+        yield _folding([*titles, *zip(*(c.cells for c in columns), strict=True)], node.sides)
     elif rows:
         whole = [c if k < names else c.aligned(True) for k, c in enumerate(columns)]
         narrow = _room(whole, names, width) < _least(whole, names)

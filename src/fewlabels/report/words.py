@@ -19,9 +19,10 @@ _MOST_ENTRIES = 30
 NARROWEST = 60
 """Smallest width of a text: no table fits into less."""
 
-# Line breaks, controls and lone surrogates; of the invisible formatting characters (Cf), which
-# can turn the direction of a line, only the joiners inside emoji and Indic words may stay.
-_ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Line breaks, controls, lone surrogates and what is no character; of the invisible formatting
+# characters (Cf), which can turn the direction of a line, only the joiners inside emoji and Indic
+# words may stay.
+_ESCAPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
 _ESTIMANDS = {
     "population": "for the population that the items come from",
