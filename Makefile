@@ -51,7 +51,7 @@ test-recipes: $(VENV)/.recipes  ## the recipes for Spark and Ray (700 MB to inst
 	$(BLAS) $(BIN)/python -m pytest tests/streaming/test_recipes.py
 
 test-logs: $(VENV)/.dev $(VENV)/.logs/ready  ## logs that the evaluation tools write in the run (1 GB to install; promptfoo by npm)
-	FEWLABELS_LOGS_PYTHON=$(abspath $(VENV))/.logs/bin/python $(BLAS) $(BIN)/python -m pytest tests/data/logs
+	FEWLABELS_LOGS_PYTHON=$(abspath $(VENV))/.logs/bin/python $(BLAS) $(BIN)/python -m pytest tests/data/logs tests/integrations
 
 test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies and extras (oldest: Python 3.11, 3.12)
 	tests/install.sh $(BIN)/python
@@ -149,5 +149,5 @@ $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev
 $(VENV)/.logs/ready: pyproject.toml | $(VENV)/.pip
 	@"$(PYTHON)" -m venv $(VENV)/.logs
 	@$(VENV)/.logs/bin/python -m pip -qq --disable-pip-version-check install --upgrade "pip>=25.1"
-	@$(VENV)/.logs/bin/python -m pip -qq --disable-pip-version-check install --group logs
+	@$(VENV)/.logs/bin/python -m pip -qq --disable-pip-version-check install --group logs --editable .
 	@touch $@

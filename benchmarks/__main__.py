@@ -50,7 +50,7 @@ _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
     "flow-civilcomments", "flow-em-civilcomments", "flow-em-multinli", "flow-mix-mnist",
-    "mix-mnist", "multinli", "semisynthetic", "subgroups",
+    "mix-mnist", "multinli", "semisynthetic", "subgroups", "variants", "variants-multinli",
 )  # fmt: skip
 
 STUDIES = {

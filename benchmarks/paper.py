@@ -47,6 +47,7 @@ QUICK = (
     "labeled,majority-vote,pseudo-label,dawid-skene,autoeval,active-testing,bayesian-calibration,"
     "ensemble,ssme-kde-marginal,ssme-kde,tempered-ensemble"
 )
+BINARY = f"{QUICK},spe"
 
 
 PRIOR = (
@@ -70,11 +71,15 @@ VARIANTS = (
     "labeled,majority-vote[hard=false],majority-vote[hard=true],"
     "pseudo-label[features=log-ratios],autoeval[proxy=ensemble],"
     "active-testing[weighted=false],active-surrogate,active-surrogate[rounds=1],"
-    "bayesian-calibration[offset_sd=1.0,slope_sd=0.3],"
+    "ssme-kde-marginal[compat=official],ssme-kde-marginal[epochs=200],"
+    "ssme-kde-marginal[epochs=1000],ssme-kde[bandwidth=scott],ssme-kde[bandwidth=normal-reference],"
+    "ssme-kde[bandwidth=1.0],ssme-kde[bandwidth=2.0],ssme-kde[leave_one_out=true]"
+)
+BINARY_VARIANTS = (
+    f"{VARIANTS},bayesian-calibration[offset_sd=1.0,slope_sd=0.3],"
     "bayesian-calibration[offset_sd=1.0,slope_sd=0.4],"
     "bayesian-calibration[offset_sd=1.0,slope_sd=1.0],"
-    "ssme-kde-marginal[compat=official],ssme-kde-marginal[epochs=200],"
-    "ssme-kde-marginal[epochs=1000],ssme-kde[bandwidth=scott],ssme-kde[leave_one_out=true]"
+    "spe[families=normal],spe[families=normal,scale=probability,truncation=unit]"
 )
 
 # The paper's EM of the flow: the flow is fixed in the second stage, covariances have no prior.
@@ -85,8 +90,8 @@ PAPER_FLOW = ("--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,join
 FLOW = ("--methods", "labeled,ensemble,ssme-kde,ssme-flow,tempered-ensemble")
 
 STUDIES = {
-    "civilcomments": Study("ssme-binary", (*CIVIL, "--methods", QUICK)),
-    "adult": Study("ssme-binary", (*ADULT, "--methods", QUICK)),
+    "civilcomments": Study("ssme-binary", (*CIVIL, "--methods", BINARY)),
+    "adult": Study("ssme-binary", (*ADULT, "--methods", BINARY)),
     "cifar10": Study("ssme-multiclass", (*CIFAR, "--methods", QUICK)),
     "mix-mnist": Study("ssme-multiclass", (*MNIST, "--methods", QUICK)),
     "multinli": Study("ssme-multiclass", (*MULTINLI, "--methods", QUICK)),
@@ -99,7 +104,7 @@ STUDIES = {
     "semisynthetic": Study(
         "ssme-semisynthetic", ("--data", "adult/data.parquet", "--methods", FEW)
     ),
-    "variants": Study("ssme-binary", (*CIVIL, "--methods", VARIANTS, "--curve-runs", "0")),
+    "variants": Study("ssme-binary", (*CIVIL, "--methods", BINARY_VARIANTS, "--curve-runs", "0")),
     "variants-multinli": Study(
         "ssme-multiclass", (*MULTINLI, "--methods", VARIANTS, "--curve-runs", "0")
     ),

@@ -122,8 +122,9 @@ def printed(one: Paper) -> pd.DataFrame:
     for method, text in one["errors"].items():
         for n, cell in zip((20, 50, 100), text.split(" / "), strict=True):
             ours = _NOTHING
-            if runs and method not in one.get("absent", ()):
-                ours = read(find(f"{one['at']} > {method} > n_l = {n}"), math.sqrt(int(runs[0])))
+            if runs:
+                row = one.get("from", {}).get(method, f"{one['at']} > {method}")
+                ours = read(find(f"{row} > n_l = {n}"), math.sqrt(int(runs[0])))
             rows.append([method, n, *read(cell, 1.96), *ours])
     found = pd.DataFrame(rows, columns=["method", "n", "paper", "paper_se", "here", "here_se"])
     gap, unit = found["here"] - found["paper"], np.hypot(found["here_se"], found["paper_se"])

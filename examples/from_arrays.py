@@ -21,11 +21,11 @@ classifiers = {
 new, hidden = items[300:], truth[300:]
 
 # %%
-# Probabilities by the name of the classifier, and labels; -1 is an unknown label.
-labels = np.full(len(new), -1)
+# Probabilities by the name of the classifier, and labels; NaN is an unknown label.
+labels = np.full(len(new), np.nan)
 labels[:25] = hidden[:25]
-predictions = fl.Predictions({n: c.predict_proba(new) for n, c in classifiers.items()}, labels)
-estimates = fl.estimate(predictions, metrics=["accuracy"])
+probabilities = {name: c.predict_proba(new) for name, c in classifiers.items()}
+estimates = fl.estimate(probabilities, y_true=labels, metrics=["accuracy"])
 
 for name, classifier in classifiers.items():
     row = estimates.get(name, "accuracy")

@@ -24,25 +24,46 @@ quiet() {
 }
 
 "$python" -m venv "$scratch/venv"
+"$python" -m venv "$scratch/tools"
 pip() { "$bin/python" -m pip -qq --disable-pip-version-check "$@"; }
 pip install --upgrade "pip>=25.1"
-pip wheel --no-deps --wheel-dir "$scratch" .
+"$scratch/tools/bin/python" -m pip -qq --disable-pip-version-check install build twine check-wheel-contents
+# The wheel is made from the source archive: what that lacks, nobody gets.
+"$scratch/tools/bin/python" -m build --outdir "$scratch" . >"$scratch/out" 2>&1 || { cat "$scratch/out" >&2; fail "no build"; }
+quiet "$scratch/tools/bin/twine" check --strict "$scratch"/fewlabels-*
+quiet "$scratch/tools/bin/check-wheel-contents" "$scratch"/fewlabels-*.whl
 pip install ${constraints:+--constraint "$constraints"} "$scratch"/fewlabels-*.whl
 for extra in pandas polars matplotlib numba starlette; do
     ! "$bin/python" -c "import $extra" 2>/dev/null || fail "$extra is there without its extra"
 done
 
 cd "$scratch"
+# Warnings are errors, but those that old releases give of one another.
+[ -n "$constraints" ] || export PYTHONWARNINGS=error
+quiet "$bin/python" -c "import fewlabels as fl; [getattr(fl, name) for name in fl.__all__]"
 quiet "$bin/fewlabels" --help
 quiet "$bin/python" -m fewlabels --version
 quiet "$bin/fewlabels" demo --out demo.html --json demo.json --save-data data.parquet
 quiet "$bin/fewlabels" doctor data.parquet
 quiet "$bin/fewlabels" estimate data.parquet --html report.html --json estimates.json
+quiet "$bin/fewlabels" estimate data.parquet --to sqlite:///results.db#estimates
 quiet "$bin/python" -c "
 import fewlabels as fl
 estimates = fl.estimate(fl.read_predictions('data.parquet'), metrics=['accuracy'])
 print(estimates.summary(), estimates.to_frame())
 "
+# What needs an extra says which, in one line.
+lacks() {
+    code=0
+    "$bin/fewlabels" "$@" >out 2>err || code=$?
+    [ "$code" -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q "pip install 'fewlabels\[" err ||
+        { cat err >&2; fail "does not name its extra: $*"; }
+}
+lacks doctor "$repository/tests/ordinary/files/excel/Review.xlsx"
+lacks estimate data.parquet --engine dask
+lacks estimate data.parquet --to duckdb:///results.db#estimates
+lacks estimate postgresql://ann@localhost:1/reviews#items
+lacks label "$repository/examples/comments.csv" --show comment --classes toxic,fine
 code=0
 "$bin/fewlabels" estimate missing.csv 2>err || code=$?
 [ "$code" -eq 2 ] && [ "$(wc -l <err)" -eq 1 ] || fail "bad input must exit 2 with one line"
@@ -54,6 +75,7 @@ import numpy, pyarrow, scipy, sklearn
 print(f'numpy {numpy.__version__}, scipy {scipy.__version__}, '
       f'scikit-learn {sklearn.__version__}, pyarrow {pyarrow.__version__}')")"
 
+unset PYTHONWARNINGS
 [ -n "$extras" ] || exit 0
 cd "$repository"
 pip install --constraint "$constraints" --constraint "$extras" "$(echo "$scratch"/fewlabels-*.whl)[all]" \

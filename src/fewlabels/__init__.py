@@ -31,6 +31,7 @@ _LAZY = {
     "rank": "fewlabels.questions.rank",
     "read_predictions": "fewlabels.data.read",
     "score": "fewlabels.questions.score",
+    "scorer": "fewlabels.integrations.scorer",
     "shift": "fewlabels.shifts.analysis",
     "source": "fewlabels.data.sources",
     "threshold": "fewlabels.questions.threshold",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from fewlabels.errors import UsageError as UsageError
     from fewlabels.estimates import Estimates as Estimates
     from fewlabels.estimating import estimate as estimate
+    from fewlabels.integrations.scorer import scorer as scorer
     from fewlabels.labeling.notebook import label as label
     from fewlabels.monitoring import monitor as monitor
     from fewlabels.predictions import Predictions as Predictions

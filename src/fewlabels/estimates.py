@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fewlabels import __version__, report
+from fewlabels.checks.arguments import group_value
 from fewlabels.comparison.draws import paired_interval, probability_best
 from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Frozen, Ints
@@ -87,19 +88,34 @@ class Describe(Protocol):
         """Items on which classifiers and labels, or confident classifiers, differ."""
 
 
+Selected = str | Mapping[str, Any] | None
+"""A group: its name, "column=value", or {column: value}; None is all items."""
+
+
+def group_name(group: Selected) -> str | None:
+    """The name of a group that may be given as {column: value}; groups are of one column each."""
+    if not isinstance(group, Mapping):
+        return group
+    if len(group) != 1:
+        raise UsageError(f"`group` must be one column and its value, as groups are; got {group!r}")
+    ((column, value),) = group.items()
+    return f"{column}={group_value(value)}"
+
+
 class EstimateTable(Result):
     """A result of many estimates."""
 
     rows: tuple[Estimate, ...]
 
-    def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
-        """The row of one classifier, metric and group.
+    def get(self, model: str, metric: str, group: Selected = None) -> Estimate:
+        """The row of one classifier, metric and group: "language=es", or {"language": "es"}.
 
         Raises
         ------
         UsageError
             If there is no such row.
         """
+        group = group_name(group)
         for row in self.rows:
             if (row.model, row.metric, row.group) == (model, metric, group):
                 return row
@@ -312,7 +328,7 @@ class Estimates(Frozen, EstimateTable):
         mlflow.log_dict(self.to_dict(), f"{folder}/estimates.json")
         mlflow.log_text(render_page("estimates", self.report()), f"{folder}/report.html")
 
-    def confusion(self, group: str | None = None) -> Result:
+    def confusion(self, group: Selected = None) -> Result:
         """The confusion matrix of each classifier, of all items or of a group, with intervals.
 
         Cells are shares of all items under the label posterior (of the labeled ones where the
@@ -324,7 +340,7 @@ class Estimates(Frozen, EstimateTable):
             If there is no such group, more than 20 classes, no classifier that gives classes, or
             the method has no label posterior.
         """
-        return self._described().confusion(self, group)
+        return self._described().confusion(self, group_name(group))
 
     def disagreements(self, confident: float = 0.7) -> Result:
         """The items on which classifiers and labels differ, or `confident` classifiers.
@@ -348,23 +364,27 @@ class Estimates(Frozen, EstimateTable):
         assert self.describe is not None, "made by `estimate`"
         return self.describe
 
-    def probability_best(self, metric: str, group: str | None = None) -> dict[str, float]:
+    def probability_best(self, metric: str, group: Selected = None) -> dict[str, float]:
         """P(this classifier is the best) per classifier, from paired draws; ties are shared.
 
         Classifiers for which the metric is undefined or not applicable, or whose estimate the
-        labels contradict, get 0; where they contradict all, NaN.
+        labels contradict, get 0; where they contradict all, or all but one, NaN.
         """
-        direction = self.direction(metric)
+        direction, group = self.direction(metric), group_name(group)
         goodness = self.pairs(metric, group).draws * direction
         aside = self.contradicted(metric, group)
         goodness[:, [model in aside for model in self.models]] = np.nan
-        return dict(zip(self.models, probability_best(goodness).tolist(), strict=True))
+        best = probability_best(goodness)
+        if aside and np.isfinite(goodness).any(axis=0).sum() == 1:  # the best of what?
+            best = np.full_like(best, np.nan)
+        return dict(zip(self.models, best.tolist(), strict=True))
 
-    def difference(self, a: str, b: str, metric: str, group: str | None = None) -> Interval:
+    def difference(self, a: str, b: str, metric: str, group: Selected = None) -> Interval:
         """Metric of `a` minus metric of `b`, with the interval of paired draws.
 
         Not quite the difference of the two values: labels say more of a difference than of each.
         """
+        group = group_name(group)
         for model in (a, b):
             self.get(model, metric, group)
         values, draws, _ = self.pairs(metric, group)
@@ -372,7 +392,7 @@ class Estimates(Frozen, EstimateTable):
         value, gap = float(values[i] - values[j]), draws[:, i] - draws[:, j]
         return paired_interval(value, gap, self.confidence_level)
 
-    def pairs(self, metric: str, group: str | None = None) -> Paired:
+    def pairs(self, metric: str, group: Selected = None) -> Paired:
         """Values and draws of all classifiers whose differences hold.
 
         Raises
@@ -380,6 +400,7 @@ class Estimates(Frozen, EstimateTable):
         UsageError
             If there are no draws of this metric and group.
         """
+        group = group_name(group)
         draws = self.draws_of(metric, group)
         if (metric, group) in self.paired:
             return self.paired[metric, group]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fewlabels.checks.arguments import RandomState, seed_of
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.sources import chosen
 from fewlabels.errors import UsageError
@@ -35,11 +36,12 @@ def estimate(
     confidence_level: float | None = 0.95,
     estimand: Estimand = "population",
     against: Against = "auto",
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     shift: Correction | None = None,
     *,
+    y_true: Any = None,
     reference: Any = None,
     cluster: Any = None,
     stratum: str | None = None,
@@ -54,9 +56,9 @@ def estimate(
     ----------
     predictions
         What the classifiers said, and the labels there are: `Predictions`, or the path, address,
-        connection or frame that `read_predictions` would read. 15,000 items and more are estimated
-        from in parts, as by `estimate_files` (`diagnostics["stream"]` says so), unless the question
-        needs all of them at once.
+        connection or frame that `read_predictions` would read; or arrays, with `y_true`. 15,000
+        items and more are estimated from in parts, as by `estimate_files`
+        (`diagnostics["stream"]` says so), unless the question needs all of them at once.
     method
         Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
     metrics
@@ -81,7 +83,9 @@ def estimate(
         have two labels or more and none of them a known label besides, else the class; methods
         that model votes, and those of means, know one class only.
     random_state
-        Seed; the same seed gives the same bits. None means 0.
+        Seed; the same seed gives the same bits. None means 0. A `numpy.random.Generator` or
+        `RandomState` gives one and goes on, so that the next call has another, and a `SeedSequence`
+        gives always the same; `Estimates.seed` is the number, which gives the same bits again.
     workers
         Threads; the answer does not depend on them. None: one per available processor.
     progress
@@ -94,6 +98,12 @@ def estimate(
         and the classes' frequencies are estimated anew. "auto": what `fewlabels.shift` suggests,
         which may be nothing. None: no correction, only a warning where labeled items do not look
         like a random sample.
+    y_true
+        The label of each item, (n,), where `predictions` are what classifiers gave alone: an array
+        (n,) or (n, K) of one classifier or (n, M) of several, a mapping of names to arrays, or a
+        frame with a column per classifier. Values are classes, as in scikit-learn. A label is
+        unknown where it is None, NaN, NA or masked, or -1 where the predictions do not have it.
+        Classes in the order of columns: `columns={"classes": model.classes_}`.
     reference
         Labeled items of the same classifiers from elsewhere (a validation set, last month), as
         `predictions` are given: they say how calibrated the classifiers are and how their
@@ -136,11 +146,11 @@ def estimate(
     """
     check_settings(confidence_level, estimand, workers)
     question = Question(
-        method, metrics, by, confidence_level, estimand, against, random_state, shift=shift
+        method, metrics, by, confidence_level, estimand, against, seed_of(random_state), shift=shift
     )
     predictions = chosen(predictions, where, query)
     items = predictions_of(
-        predictions, columns, positive, cluster=cluster, stratum=stratum, tasks=True
+        predictions, columns, positive, cluster=cluster, stratum=stratum, tasks=True, y_true=y_true
     )
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()

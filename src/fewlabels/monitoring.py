@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arguments import chosen_from, workers_of
+from fewlabels.checks.arguments import RandomState, chosen_from, seed_of, workers_of
 from fewlabels.data.chosen_rows import rows_at
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.options import column_options
@@ -48,7 +48,7 @@ def monitor(
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
     estimand: Estimand = "sample",
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     reference: Any = None,
@@ -120,7 +120,7 @@ def monitor(
     """
     asked = Asked(
         time, every, metrics, by, tolerance, against, method, confidence_level, estimand,
-        random_state, reference, state, time_format,
+        seed_of(random_state), reference, state, time_format,
     )  # fmt: skip
     workers_of(workers)
     predictions = chosen_rows(predictions, where, query)
@@ -219,7 +219,7 @@ class Asked:
     method: str | LabelModel = "auto"
     confidence_level: float = 0.95
     estimand: Estimand = "sample"
-    random_state: int | None = 0
+    seed: int = 0
     reference: Any = None
     state: str | os.PathLike[str] | None = None
     time_format: str | None = None
@@ -249,7 +249,7 @@ class Asked:
         """What is asked of the items of each period."""
         return Question(
             self.method, self.metrics, (self.time,), self.confidence_level, self.estimand,
-            random_state=self.random_state, periods=True,
+            seed=self.seed, periods=True,
         )  # fmt: skip
 
     def answer(

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels.checks.arguments import level_of, seed_of, workers_of
+from fewlabels.checks.arguments import level_of, workers_of
 from fewlabels.checks.class_words import alphabetical
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison.draws import Residuals
@@ -80,20 +80,14 @@ class Question:
     confidence_level: float | None = 0.95
     estimand: Estimand = "population"
     against: Against = "auto"
-    random_state: int | None = 0
+    seed: int = 0
     reference: Predictions | None = field(default=None, repr=False)
     shift: Correction | None = None
     periods: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
-        seed_of(self.random_state)
         check_asked(self.metrics)
-
-    @property
-    def seed(self) -> int:
-        """The random seed, 0 by default."""
-        return seed_of(self.random_state)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -75,7 +75,6 @@ from fewlabels.kernels.votes import (
     count_votes,
     votes_of,
 )
-from fewlabels.report.html import render_text
 from fewlabels.report.shown import HasSummary
 
 Needs = Literal["hard", "probabilities", "ranking"]
@@ -170,6 +169,8 @@ class Predictions(Frozen, HasSummary):
     >>> predictions.n_items, predictions.n_models, predictions.n_classes, predictions.n_labeled
     (2, 2, 2, 1)
     """
+
+    _page = "predictions"
 
     probabilities: Floats | None
     given_votes: Array | scipy.sparse.csr_matrix | None
@@ -305,8 +306,8 @@ class Predictions(Frozen, HasSummary):
         for name, value in values.items():
             object.__setattr__(self, name, frozen(read_only(value)))
 
-    def summary(self, width: int = 80) -> str:
-        """Numbers of items and labels, and the outputs of each classifier, as text."""
+    def _report_of_text(self) -> dict[str, Any]:
+        """Numbers of items and labels, and the outputs of each classifier."""
         kinds = {"probabilities": self.probabilities, "scores": self.scores}
         if not self.is_sparse:
             kinds["hard"] = self.votes
@@ -318,20 +319,16 @@ class Predictions(Frozen, HasSummary):
         }  # fmt: skip
         if self.is_sparse:
             has["hard"] = self.gives("hard").tolist()
-        return render_text(
-            "predictions",
-            {
-                "n_items": self.size,
-                "n_labeled": self.n_labeled,
-                "n_annotated": self.n_annotated,
-                "models": self.models,
-                "classes": self.classes,
-                "positive": self.positive,
-                "reading": self.reading,
-                "gives": has,
-            },
-            width,
-        )
+        return {
+            "n_items": self.size,
+            "n_labeled": self.n_labeled,
+            "n_annotated": self.n_annotated,
+            "models": self.models,
+            "classes": self.classes,
+            "positive": self.positive,
+            "reading": self.reading,
+            "gives": has,
+        }
 
     @property
     def item_names(self) -> dict[str, list[Any]]:

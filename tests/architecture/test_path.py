@@ -8,19 +8,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 92, 871
+FILES, FUNCTIONS = 92, 854
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
 file fifteen count what rows are worth, of clusters or not. One file looks for labels that look
 wrong, one for groups, one for vectors in cells, and one tells files of this machine from those of
 stores; four say which rows of them are read; two are the document and its terminal.
-The document has the parts of a page as well, in 41 functions."""
+What a page alone has is not made."""
 
 OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
 
-PRINTING = 102
+PRINTING = 85
 """Functions that say what the finished estimates are: none of them computes a statistic."""
 
 TRACE = """

@@ -26,7 +26,7 @@ FLOORS = [
     {"streaming", "calibration"},
     {"estimating"},
     {"questions"},
-    {"labeling", "monitoring"},
+    {"labeling", "monitoring", "integrations"},
     {"cli", "__main__"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
@@ -34,12 +34,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Lines that a room may have, those of its templates too, so that growth is seen; raised only by a
 # change that says why.
 LINES = {
-    "annotations": 2_940, "calibration": 2_150, "checks": 1_520, "cli": 4_300,
-    "comparison": 740, "data": 18_280, "evaluation": 5_270, "kernels": 3_640, "labeling": 2_310,
-    "methods": 16_570, "metrics": 1_600, "questions": 5_830, "report": 8_550, "shifts": 1_680,
-    "streaming": 5_940,
+    "annotations": 2_945, "calibration": 2_150, "checks": 1_565, "cli": 4_310, "comparison": 700,
+    "data": 18_515, "evaluation": 5_295, "integrations": 445, "kernels": 3_640, "labeling": 2_300,
+    "methods": 16_570, "metrics": 1_600, "questions": 5_870, "report": 7_980, "shifts": 1_685,
+    "streaming": 5_965,
 }  # fmt: skip
-SURFACE = 3_650
+SURFACE = 3_665
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
 
 # Rooms that may import less than that.

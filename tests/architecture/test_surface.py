@@ -14,6 +14,8 @@ from pathlib import Path
 from test_rooms import tree
 
 import fewlabels as fl
+import outputs
+import public_api
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "fewlabels"
@@ -47,6 +49,7 @@ SURFACE = [
     "rank",
     "read_predictions",
     "score",
+    "scorer",
     "shift",
     "source",
     "threshold",
@@ -59,10 +62,25 @@ def test_public_names() -> None:
     assert all(getattr(fl, name) is not None for name in SURFACE)
 
 
-def test_public_objects_are_documented() -> None:
-    for name in SURFACE:
-        thing = getattr(fl, name)
-        if inspect.isclass(thing) or inspect.isfunction(thing) or inspect.ismodule(thing):
+def test_the_api_is_the_recorded_one() -> None:
+    """Signatures, fields, choices and options: `git diff` of the record is what is reviewed."""
+    outputs.check("public/python", public_api.surface())
+    outputs.check("public/command-line", public_api.command_line())
+
+
+def test_what_is_public_is_on_the_api_page() -> None:
+    page = public_api.documented()
+    listed = {
+        f"{module.__name__}.{name}" for module in public_api.MODULES for name in module.__all__
+    }
+    assert listed - {module.__name__ for module in public_api.MODULES} <= {*page}
+    assert public_api.given_back() == {}, "what public names give back is on the page too"
+    for name, (thing, members) in page.items():
+        there = (
+            {n for kind in inspect.getmro(thing) for n in public_api.own(kind)} if members else {}
+        )
+        assert (members or set()) <= {*there}, f"{name} lacks what the page names"
+        if inspect.isclass(thing) or inspect.isfunction(thing):
             assert inspect.getdoc(thing), f"{name} has no docstring"
 
 
@@ -157,6 +175,19 @@ def test_oldest_requirements_are_the_lower_bounds() -> None:
         lines = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
         wanted = sorted(line.replace(">=", "==") for line in declared)
         assert [line for line in lines if line and not line.startswith("#")] == wanted
+
+
+def test_every_bundled_file_is_named_with_its_licence() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    rows = [
+        line for line in page.partition("## What is bundled")[2].splitlines() if line[:1] == "|"
+    ]
+    named = [name for row in rows for name in re.findall(r"`([\w./]+)`", row.split("|")[1])]
+    files = [
+        path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    bundled = sorted(str(p.relative_to(SOURCE)) for p in files if p.suffix != ".py")
+    assert sorted(named) == bundled
 
 
 def test_no_machine_paths_in_the_tree() -> None:

@@ -78,7 +78,7 @@ def test_what_cannot_be_saved(world, fitted, tmp_path):
 
 BROKEN = {
     "kind": (["kind"], "Pickle", "unknown calibration 'Pickle'"),
-    "version": (["version"], 2, "saved in version 2"),
+    "version": (["version"], 2, "newer version .format 2"),
     "no fit": (["fitted"], None, "lacks its parameters or its fit"),
     "parameter": (["parameters", "colour"], 1, "other parameters"),
     "classes": (["fitted", "classes_"], [0, 1], "must name 4 classes"),
@@ -120,7 +120,7 @@ def test_broken_files(fitted, tmp_path):
         ("{", "not JSON"),
         ("[1]", "no saved calibration"),
         ('{"format": "other"}', "no saved calibration"),
-        ('{"format": "fewlabels-calibration", "version": 9}', "version 9"),
+        ('{"format": "fewlabels-calibration", "version": 9}', "newer version .format 9"),
     ):
         path.write_text(text)
         with pytest.raises(fl.InputError, match=message):

@@ -16,7 +16,6 @@ from fewlabels.cli import app as module
 from fewlabels.cli import main
 from fewlabels.cli import output as terminal
 from fewlabels.errors import InputError
-from fewlabels.report.words import without_style
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -179,7 +178,7 @@ def test_colours_of_a_summary_but_not_of_json_and_files(
     code, out, _ = cli(*arguments, "--html", str(page))
     assert code == 0
     assert "\x1b[" in out
-    assert without_style(out).startswith(plain.rstrip("\n"))
+    assert click.unstyle(out).startswith(plain.rstrip("\n"))
     assert "\x1b" not in cli(*arguments, "--json", "-")[1]
     assert "\x1b" not in page.read_text()
 

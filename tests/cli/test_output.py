@@ -149,7 +149,7 @@ def test_nan_never_passes(compare: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "accuracy", ">=0.9", "accuracy>=", "accuracy=>0.9", "accuracy==0.9", "accuracy>=1%"),
+        *("", "accuracy", ">=0.9", "accuracy>=", "accuracy=>0.9", "accuracy==0.9", "accuracy>=1%%"),
         *(":accuracy>=0.9", "accuracy>=inf", "accuracy>=nan", "a>=1,b>=2", "0.9<=accuracy<=1"),
     ],
 )

@@ -109,6 +109,7 @@ def test_results_have_the_same_methods(name: str, tmp_path: Path) -> None:
     for plain in (result.to_dict(), result.report()):
         assert isinstance(plain, dict)
         json.dumps(plain, allow_nan=False)
+    assert result.report()["fewlabels"] == fl.__version__
     assert result.to_dict() == result.to_dict()
     path = tmp_path / "a.html"
     result.save_html(path)

@@ -377,7 +377,7 @@ CALLS: dict[str, dict[str, Callable[[], object]]] = {
         "votes in a list": lambda: read(None, votes=[1]),
         "classifiers of votes": lambda: read(None, votes=long(), models={"a": "gold"}),
         "no such column of votes": lambda: read(None, votes=long(), vote_columns={"itm": "x"}),
-        "an array": lambda: read(np.ones((2, 2))),
+        "an array": lambda: read(np.ones((2, 2, 2, 2))),
         "a list of numbers": lambda: read([1, 2]),
         "bytes": lambda: read(b"x"),
         "a number": lambda: read(3),

@@ -16,7 +16,10 @@ FOLDER, LOG = ROOT / "examples" / "judges_in_ci", ROOT / "examples" / "verdicts.
 
 @pytest.mark.slow
 def test_the_fixture(tmp_path: Path) -> None:
+    # The plugin by its module, whether or not the entry point is installed.
+    plugin = ["-p", "no:fewlabels", "-p", "fewlabels.integrations.pytest_plugin"]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    command += plugin
     done = subprocess.run(
         [*command, "--rootdir", str(FOLDER), str(FOLDER)],
         env=os.environ | {"JUDGES_LOG": str(LOG)},

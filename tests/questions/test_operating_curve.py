@@ -230,7 +230,7 @@ def test_what_has_no_curve():
         curve(mixed, "v", method="ensemble")
     assert curve(mixed, method="ensemble").model == "p"
     both = fl.Predictions([[0.2, 0.4], [0.7, 0.1]], [1, -1], models=["p", "q"])
-    with pytest.raises(fl.UsageError, match="one of the classifiers: p, q"):
+    with pytest.raises(fl.UsageError, match="one of the classifiers: 'p', 'q'"):
         curve(both, method="ensemble")
     with pytest.raises(fl.UsageError, match="rank class 1 upwards"):
         curve(one(probability=False), positive=0, method=told())

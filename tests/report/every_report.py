@@ -80,6 +80,12 @@ CALIBRATION_CURVES = {
     ).report(),
 }
 
+DIAGNOSES = {
+    "nasty": lambda: fl.diagnose({
+        "label": [*NASTY[:3], None] * 10, **{f"y__{name}": NASTY[:4] * 10 for name in NASTY[3:]},
+    }).report(),
+}  # fmt: skip
+
 PEOPLE = {
     "people": lambda: agreement_of(["ann", "bob", "cid"], ["no", "yes"]),
     "hostile": lambda: agreement_of(NASTY, NASTY[:3]),
@@ -126,6 +132,7 @@ TITLES = {
     "label-next": "Which items to label next?",
     "backtest": "How far off are estimates from few labels?",
     "monitoring": "Is it still as good?",
+    "diagnosis": "Can these data be used?",
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
@@ -141,6 +148,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "label-next": partial(render_text, "label-next"),
     "backtest": partial(render_text, "backtest"),
     "monitoring": partial(render_text, "monitoring"),
+    "diagnosis": partial(render_text, "diagnosis"),
 }
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {
@@ -159,6 +167,7 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("label-next", name): lambda m=made: m().report() for name, made in NEXT.items()},
     **{("backtest", name): made for name, made in BACKTESTS.items()},
     **{("monitoring", name): made for name, made in MONITORED.items()},
+    **{("diagnosis", name): made for name, made in DIAGNOSES.items()},
 }  # fmt: skip
 
 

@@ -55,10 +55,10 @@ def test_maps_of_the_set_as_a_whole(plain: dict[str, Any]) -> None:
     assert of_errors.caption == "Correlation of errors"
 
 
-def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
+def test_of_many_pairs_a_text_has_the_first() -> None:
     report = compared(estimates_of([f"m{j}" for j in range(14)])).to_dict()
-    assert len(forests(report, "accuracy")[1].rows) == 13 + 12
-    assert "the JSON has all 91" in render_text("comparison", report)
+    assert len(forests(report, "accuracy")[1].rows) == 91
+    assert "71 of 91 rows are not shown" in render_text("comparison", report)
 
 
 def test_those_that_the_labels_contradict_are_not_ranked(plain: dict[str, Any]) -> None:

@@ -10,10 +10,10 @@ from xml.etree import ElementTree
 import pytest
 from curve_samples import CURVES, THRESHOLDS, World, curves, plain
 
-from fewlabels.report.curves import HEIGHT, curve_blocks, curve_view, recalibration_view
+from fewlabels.report.curves import HEIGHT, curve_view, curves_of, recalibration_view
 from fewlabels.report.figure import render_svg
 from fewlabels.report.html import render_page, render_text
-from fewlabels.report.threshold import ThresholdBlock, cut_text, threshold_view
+from fewlabels.report.threshold import cut_text, ranges, ranges_text, threshold_view
 from fewlabels.report.words import score_text
 
 Report = dict[str, Any]
@@ -44,12 +44,11 @@ def test_ranges_are_those_of_the_report() -> None:
         "thresholds": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6],
         "probability": [0.5, 0.2, 0.95, 0.9, 0.6, 0.1],
     }
-    block = ThresholdBlock(report)
-    assert block.ranges(0.5) == [(0.1, 0.1), (0.3, 0.5)]
-    assert block.ranges_text(0.5) == "0.100, 0.300 to 0.500"
-    assert block.ranges_text(0.9) == "0.300 to 0.400"
-    assert block.ranges_text(0.99) == "nowhere"
-    assert block.ranges_text(0.5, most=1) == "0.300 to 0.500 and 1 shorter range"
+    assert ranges(report, 0.5) == [(0.1, 0.1), (0.3, 0.5)]
+    assert ranges_text(report, 0.5) == "0.100, 0.300 to 0.500"
+    assert ranges_text(report, 0.9) == "0.300 to 0.400"
+    assert ranges_text(report, 0.99) == "nowhere"
+    assert ranges_text(report, 0.5, most=1) == "0.300 to 0.500 and 1 shorter range"
 
 
 @pytest.mark.parametrize(
@@ -124,7 +123,7 @@ def pixels(path: str) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("name", CURVES)
 def test_curves_lie_within_their_band_and_the_plot(name: str) -> None:
     report, picture = CURVES[name]()
-    views = [curve_view(block, report) for block in curve_blocks(report)]
+    views = [curve_view(curve, report) for curve in curves_of(report)]
     views.append(recalibration_view(report, picture))
     for view in views:
         for x, y in pixels(view.line) + pixels(view.band):
@@ -140,7 +139,7 @@ def test_curves_lie_within_their_band_and_the_plot(name: str) -> None:
 
 def test_a_point_of_the_curve_stands_where_its_numbers_say() -> None:
     report = plain()[0]
-    view = curve_view(curve_blocks(report)[0], report)
+    view = curve_view(curves_of(report)[0], report)
     line = report["curves"]["precision-recall"]
     assert pixels(view.line)[30] == pytest.approx(
         (100 * line["recall"][30], HEIGHT * (1 - line["precision"][30])), abs=0.06
@@ -165,7 +164,7 @@ def test_labeled_items_stand_below_their_bins() -> None:
 
 def test_the_best_threshold_is_marked() -> None:
     report = THRESHOLDS["met"]()
-    view = threshold_view(ThresholdBlock(report))
+    view = threshold_view(report)
     ((x, y, text),) = view.marks
     assert x == pytest.approx(100 * view.x.at(report["best"]))
     assert y == pytest.approx(HEIGHT * (1 - report["best_probability"]))
@@ -180,7 +179,7 @@ def test_the_thresholds_of_no_interest_are_left_out() -> None:
         "best": 0.41,
         "best_probability": 0.8,
     }
-    axis = threshold_view(ThresholdBlock(report)).x.axis
+    axis = threshold_view(report).x
     assert 0.35 <= axis.low < 0.4
     assert 0.42 < axis.high <= 0.45
 
@@ -193,7 +192,7 @@ def test_many_thresholds_make_no_long_path() -> None:
         "best": 7 / n,
         "best_probability": 0.5,
     }
-    view = threshold_view(ThresholdBlock(report))
+    view = threshold_view(report)
     assert len(pixels(view.line)) <= 602
     assert len(view.strips) <= 120
 

@@ -107,7 +107,7 @@ def test_of_many_the_worst_are_shown() -> None:
     assert all(int(name[1:]) % 2 for name in left_out)
     chart = error_map(report)
     assert chart is not None
-    assert chart.notes == ("the 30 of 32 domains with the largest mean error rate",)
+    assert chart.notes == ["the 30 of 32 domains with the largest mean error rate"]
 
 
 def test_nobody_alike_needs_no_matrix() -> None:

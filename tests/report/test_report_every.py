@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from every_report import PAGES, PARTS, TEXTS, TITLES, parsed
 from page import Page
+from rich.cells import cell_len
 
 import fewlabels.report
-from fewlabels.report.words import cell_width
 
 ROOT = Path(fewlabels.report.__file__).parent
 
@@ -26,7 +26,7 @@ def test_text_keeps_to_its_width_and_is_plain(name: str) -> None:
         text = TEXTS[name](width)
         text.encode()
         lines = text.split("\n")
-        assert max(map(cell_width, lines)) <= max(width, 60)
+        assert max(map(cell_len, lines)) <= max(width, 60)
         assert all(line == line.rstrip() for line in lines)
         controls = {c for c in text if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}}
         assert controls <= {"\n"}

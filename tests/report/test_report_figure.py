@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -38,7 +39,6 @@ def spans(axes: Any) -> list[tuple[float, ...]]:
     return [tuple(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2]
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_report_is_drawn_for_a_slide(name: str, tmp_path: Path) -> None:
     kind, _, which = name.partition(": ")
@@ -178,7 +178,7 @@ def test_bars_are_shares_of_the_longest() -> None:
 
 def test_results_without_figures_say_so() -> None:
     with pytest.raises(UsageError, match="has nothing to draw"):
-        render_figure("summary", {"kind": "X", "summary": "words"})
+        render_figure("predictions", some(["a"], ["no", "yes"])._report_of_text())
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,3 +199,41 @@ def test_no_global_state_of_pyplot_is_touched() -> None:
     )
     command = [sys.executable, "-c", program, str(Path(__file__).parent)]
     assert subprocess.run(command).returncode == 0
+
+
+def test_names_of_any_script_are_drawn_by_a_font_of_the_system(tmp_path: Path) -> None:
+    """No font of matplotlib's own has Chinese: one that has is found, else squares stand there."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.pens.ttGlyphPen import TTGlyphPen
+    from matplotlib.font_manager import fontManager
+
+    report, pen = minimal(), TTGlyphPen(None)
+    report = json.loads(json.dumps(report).replace(json.dumps(report["models"][0]), '"模"'))
+    before = render_figure("estimates", report)
+    before.savefig(tmp_path / "before.png")  # where a warning would be an error
+    for place in ((0, 0), (0, 700), (700, 700)):
+        (pen.lineTo if place[1] else pen.moveTo)(place)
+    pen.closePath()
+    glyph, font = pen.glyph(), FontBuilder(1000, isTTF=True)
+    font.setupGlyphOrder([".notdef", "mo"])
+    font.setupCharacterMap({ord("模"): "mo"})
+    font.setupGlyf({".notdef": glyph, "mo": glyph})
+    font.setupHorizontalMetrics({".notdef": (800, 0), "mo": (800, 0)})
+    font.setupHorizontalHeader(ascent=800, descent=-200)
+    font.setupNameTable({"familyName": "Hanzi", "styleName": "Regular"})
+    font.setupOS2()
+    font.setupPost()
+    font.save(tmp_path / "hanzi.ttf")
+    installed = [*fontManager.ttflist]
+    try:
+        fontManager.addfont(tmp_path / "hanzi.ttf")
+        figure = render_figure("estimates", report)
+        figure.savefig(tmp_path / "after.png")
+    finally:
+        fontManager.ttflist[:] = installed
+    names = [label for axes in figure.axes for label in axes.get_yticklabels()]
+    assert "模" in {label.get_text() for label in names}
+    assert all(label.get_fontfamily()[-1] == "Hanzi" for label in names)
+    if not any("CJK" in font.name for font in installed):
+        assert "模" not in title_of(before)
+        assert "\N{WHITE SQUARE}" in title_of(before)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from report_samples import SAMPLES, Report, render_html, render_text, two_classes
 
+import fewlabels as fl
 from fewlabels.report.html import render_fragment
 from fewlabels.report.shown import brief
 
@@ -29,8 +31,10 @@ def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
     assert render_text(report).split("\n")[1].startswith("! few-labels: only 3. What to do: ")
 
 
-def test_summaries_are_escaped() -> None:
-    assert "&lt;i&gt;" in render_fragment("summary", {"kind": "Predictions", "summary": "<i>"})
+def test_what_was_read_is_escaped() -> None:
+    items = fl.Predictions(np.full((3, 1, 2), 0.5), models=["<i>"])
+    assert "&lt;i&gt;" in items._repr_html_()
+    assert "<i>" not in items._repr_html_()
 
 
 def test_styles_hold_within_the_element() -> None:

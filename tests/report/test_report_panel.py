@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fewlabels.report.axis import Axis, Panel, Scale, Strip, strips
+from fewlabels.report.axis import Axis, Panel, Strip, strips
 
-UNIT = Scale(Axis(0.0, 1.0, (), ()))
+UNIT = Axis(0.0, 1.0, (), ())
 PANEL = Panel(UNIT, UNIT, 200)
 
 

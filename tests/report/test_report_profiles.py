@@ -52,11 +52,8 @@ def test_densities_that_are_not_known_draw_nothing() -> None:
 
 def test_bins_without_items_are_left_out() -> None:
     first, second = profile(_source()).bins
-    assert (first.left, first.width, first.low, first.high) == pytest.approx((0, 50, 20, 60))
-    assert (first.predicted, first.observed, first.radius) == pytest.approx((30, 40, 6))
-    assert second.width > 0
-    assert second.low is None
-    assert second.radius == pytest.approx(4)
+    assert (first["from"], first["to"], first["radius"]) == pytest.approx((0, 0.5, 6))
+    assert (second["from"], second["low"], second["radius"]) == (0.5, None, pytest.approx(4))
 
 
 def test_a_classifier_of_hard_predictions_has_no_plots() -> None:

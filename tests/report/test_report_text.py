@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import re
 
+import click
 import numpy as np
 from report_samples import render_text, two_classes
 
 import fewlabels as fl
-from fewlabels.report.words import styled, without_style
+from fewlabels.report.words import styled
 
 
 def test_two_metrics_unless_others_were_asked_for() -> None:
@@ -27,7 +28,7 @@ def test_colour_only_where_it_is_asked_for() -> None:
     assert "\x1b" not in plain
     with styled():
         coloured = render_text(report, 120)
-    assert without_style(coloured) == plain
+    assert click.unstyle(coloured) == plain
     assert "\x1b[33m! assumption: one. What to do:" in coloured
     assert "\x1b[33mfew-labels" in coloured
 

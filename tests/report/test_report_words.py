@@ -6,19 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import NASTY
+from rich.cells import cell_len
 
+from fewlabels.report.document import Listing, Table, name
+from fewlabels.report.terminal import render_parts
 from fewlabels.report.words import (
-    aligned,
-    cell_width,
     enumerated,
     escape_control,
     fit,
     number_format,
-    pad,
     plural,
     probability,
     short_names,
-    wrap,
 )
 
 # Lone surrogates included: they arrive from JSON and cannot be encoded.
@@ -40,17 +39,10 @@ def test_clean_keeps_emoji_whole_and_turns_no_line_around() -> None:
     assert escape_control(3) == "3"
 
 
-@pytest.mark.parametrize(
-    ("text", "width"), [("abc", 3), ("模型", 4), ("e\u0301", 1), ("🤖x", 3), ("", 0)]
-)
-def test_cell_width(text: str, width: int) -> None:
-    assert cell_width(text) == width
-
-
 @given(ANY_TEXT.map(escape_control), st.integers(0, 30))
 def test_fit_never_takes_more_columns(text: str, width: int) -> None:
-    assert cell_width(fit(text, width)) <= width
-    if cell_width(text) <= width:
+    assert cell_len(fit(text, width)) <= width
+    if cell_len(text) <= width:
         assert fit(text, width) == text
 
 
@@ -65,15 +57,10 @@ def test_fit_leaves_no_mark_without_its_character() -> None:
 
 @given(st.lists(ANY_TEXT, max_size=8).map(" ".join), st.integers(12, 40))
 def test_wrap_stays_within_the_width_and_loses_nothing(text: str, width: int) -> None:
-    lines = wrap(text, width, "  ")
-    assert all(cell_width(line) <= width for line in lines)
-    squeezed = "".join("".join(lines).split())
-    assert squeezed == "".join(escape_control(" ".join(text.split())).split())
-
-
-def test_pad() -> None:
-    assert pad("模", 4) == "模  "
-    assert pad("模", 4, right=True) == "  模"
+    lines = render_parts([Listing([name(text)])], width).split("\n")
+    assert all(cell_len(line) <= width for line in lines)
+    squeezed = "".join("".join(lines).split()).replace("\u200d", "")
+    assert squeezed == "-" + "".join(escape_control(text).split()).replace("\u200d", "")
 
 
 @pytest.mark.parametrize("width", [10, 14, 20, 400])
@@ -82,7 +69,7 @@ def test_short_names_differ_and_fit(width: int) -> None:
     short = short_names(names, width)
     assert list(short) == names
     assert len(set(short.values())) == len(names)
-    assert all(cell_width(text) <= width for text in short.values())
+    assert all(cell_len(text) <= width for text in short.values())
 
 
 def test_names_that_differ_in_the_middle_keep_what_differs() -> None:
@@ -127,5 +114,5 @@ def test_names_as_a_phrase() -> None:
 
 
 def test_columns_are_aligned_by_what_they_take() -> None:
-    lines = aligned([["模型", "1"], ["abcde", "10"]], "lr")
-    assert lines == ["  模型    1", "  abcde  10"]
+    table = Table(["", "n"], [["模型", "1"], ["abcde", "10"]], "")
+    assert render_parts([table]) == "          n\n  模型    1\n  abcde  10"

@@ -26,8 +26,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import scipy.sparse
 
+from fewlabels import __version__
 from fewlabels.annotations.losses import draws_for
-from fewlabels.checks.arguments import label_counts, level_of, seed_of
+from fewlabels.checks.arguments import RandomState, label_counts, level_of, seed_of
 from fewlabels.checks.class_words import alphabetical
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.data.inputs import predictions_of
@@ -150,7 +151,8 @@ class Agreement(Frozen, Result):
         """Everything, as plain values; NaN is None."""
         plain = ("scale", "n_items", "n_labels", "n_annotators", "shares")
         out: dict[str, Any] = plain_values(
-            {name: getattr(self, name) for name in plain}
+            {"fewlabels": __version__}
+            | {name: getattr(self, name) for name in plain}
             | {
                 "classes": [plain_name(c) for c in self.classes],
                 "estimates": [row._asdict() for row in self.rows],
@@ -167,7 +169,7 @@ def agreement(
     scale: Scale = "nominal",
     cluster: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     columns: Any = None,
 ) -> Agreement:
     """Agreement of annotators who label the same items.

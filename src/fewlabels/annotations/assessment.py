@@ -18,7 +18,14 @@ from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Sch
 from fewlabels.annotations.losses import HistogramLosses, Loss, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
-from fewlabels.checks.arguments import bins_of, level_of, plain_array, seed_of, workers_of
+from fewlabels.checks.arguments import (
+    RandomState,
+    bins_of,
+    level_of,
+    plain_array,
+    seed_of,
+    workers_of,
+)
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, Status, UsageError, plain_name, unknown
 from fewlabels.estimates import Estimate, EstimateTable
@@ -125,7 +132,7 @@ def assess(
     scale: Scale = "nominal",
     annotators: Predictions | None = None,
     confidence_level: float | None = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
     columns: Any = None,

@@ -33,6 +33,7 @@ from fewlabels.annotations.label_histograms import (
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.checks.arguments import (
+    RandomState,
     bins_of,
     bounded,
     label_counts,
@@ -392,7 +393,7 @@ def evaluate(
     compat: Compat = None,
     panel: int | None = None,
     confidence_level: float | None = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
 ) -> dict[str, Any]:
     """Losses of predicted probabilities against the label distribution, unbiased by few labels.
 
@@ -548,7 +549,7 @@ def evaluate_statistic(
     weight: Any = None,
     bins: int = 15,
     confidence_level: float | None = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
 ) -> dict[str, Any]:
     """Losses of predictions of a statistic of several labels, such as their disagreement.
 

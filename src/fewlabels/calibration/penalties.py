@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.optimize import minimize
 
-from fewlabels.checks.arguments import not_negative, one_of
+from fewlabels.checks.arguments import not_negative, one_of, seed_of
 from fewlabels.errors import InputError, UsageError, quoted
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import one_blas_thread
@@ -167,7 +167,7 @@ class Penalised:
                 "choosing a penalty by validation needs two labeled items or more; got "
                 f"{n}: pass a number as `penalty`"
             )
-        order = np.random.default_rng(self.random_state).permutation(n)
+        order = np.random.default_rng(seed_of(self.random_state)).permutation(n)
         if self.validation == "split":
             return [np.isin(np.arange(n), order[: max(1, round(_SPLIT * n))])]
         folds = self.validation

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fewlabels import __version__
 from fewlabels.calibration.alpha import CONCENTRATIONS, AlphaCalibration
 from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
-from fewlabels.checks.arguments import side_json
+from fewlabels.checks.arguments import check_format, side_json
 from fewlabels.errors import InputError, UsageError, listed, quoted
 
 _LARGEST = 1e9
@@ -77,18 +77,14 @@ def from_dict(stored: Mapping[str, Any]) -> Any:
     Raises
     ------
     InputError
-        Another kind or version, or a description that is not whole.
+        Another kind, a newer version, or a description that is not whole.
     """
     if not isinstance(stored, Mapping):
         raise InputError("a saved calibration must be a JSON object; save it again")
     kind = str(stored.get("kind"))
     if kind not in _SAVABLE:
         raise InputError(f"unknown calibration {quoted(kind)}; known are {listed(_SAVABLE)}")
-    if stored.get("version") != _VERSION:
-        raise InputError(
-            f"the calibration was saved in version {quoted(stored.get('version'))}; this fewlabels "
-            f"reads version {_VERSION}: save it again"
-        )
+    _check_version(stored, "the calibration")
     fitted, parameters = stored.get("fitted"), stored.get("parameters")
     if not isinstance(fitted, Mapping) or not isinstance(parameters, Mapping):
         raise InputError(f"the saved {kind} lacks its parameters or its fit; save it again")
@@ -160,7 +156,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        No such file, not a saved calibration, or one of another version.
+        No such file, not a saved calibration, or one of a newer version.
     """
     try:
         stored = side_json(path)
@@ -171,11 +167,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise InputError(f"{path} {message}; pass a file that `save` wrote") from None
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
         raise InputError(f"{path} holds no saved calibration; pass a file that `save` wrote")
-    if stored.get("version") != _VERSION:
-        raise InputError(
-            f"{path} is of version {quoted(stored.get('version'))}; this fewlabels reads version "
-            f"{_VERSION}: save it again"
-        )
+    _check_version(stored, str(path))
     if not isinstance(stored.get("models"), dict) or not stored["models"]:
         raise InputError(f"{path} holds the calibration of no classifier; save it again")
     models = {}
@@ -185,6 +177,13 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
         except InputError as error:
             raise InputError(f"{path}, model {quoted(name)}: {error}") from None
     return models
+
+
+def _check_version(stored: Mapping[str, Any], what: str) -> None:
+    try:
+        check_format(stored.get("version"), _VERSION)
+    except InputError as error:
+        raise InputError(f"{what} {error}") from None
 
 
 def _plain(value: Any, name: str) -> Any:

@@ -324,6 +324,15 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float | np.datetime64 | np.timedelta64) and bool(value != value)
 
 
+def group_value(value: Any) -> str:
+    """A value of a column as the names of groups have it: 1.0 is 1, what is missing is null."""
+    if is_missing(value):
+        return "null"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value)
+    return str(value)
+
+
 def bins_of(bins: Any) -> int:
     """The number of bins, from 1 to 10,000."""
     return whole("bins", bins, 1, 10_000)
@@ -346,8 +355,21 @@ def some_level(level: Any) -> float:
     return float(level)
 
 
+RandomState = int | np.random.Generator | np.random.RandomState | np.random.SeedSequence | None
+"""What gives a seed: itself (None: 0), or a source of random numbers."""
+
+
 def seed_of(random_state: Any) -> int:
-    """The seed, a whole number of at least 0; None = 0."""
+    """The seed, a whole number of at least 0; None = 0.
+
+    A generator gives its next 32 bits, so that it goes on, and a `SeedSequence` always the same.
+    """
+    if isinstance(random_state, np.random.SeedSequence):
+        return int(random_state.generate_state(1)[0])
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**32))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**32, dtype=np.uint32))
     return 0 if random_state is None else whole("random_state", random_state, 0)
 
 
@@ -477,6 +499,20 @@ def side_json(path: str | os.PathLike[str]) -> Any:
             raise InputError("is not JSON: it is not UTF-8") from None
         raise
     return _parsed(json.loads, text, "JSON")
+
+
+def check_format(version: Any, newest: int) -> None:
+    """Refuse a file of ours that does not say its format, or whose format is newer than `newest`.
+
+    Each of our own formats is numbered from 1; all up to the newest are read.
+    """
+    if type(version) is not int or version < 1:
+        raise InputError("does not say of which format it is; restore it, or write it again")
+    if version > newest:
+        raise InputError(
+            f"was written by a newer version (format {version}, and this one reads up to "
+            f"{newest}); update fewlabels"
+        )
 
 
 def parse_toml(text: str) -> dict[str, Any]:

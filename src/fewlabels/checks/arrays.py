@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -111,12 +111,12 @@ def by_name(
     votes: dict[int, Array] = {}
     scores: dict[int, Floats] = {}
     for j, (name, value) in enumerate(provided.items()):
-        array, named = _as_array(name, value)
+        array, named = output_array(name, value)
         if named and classes is None:
             classes = named
         if array.ndim == 2:
             blocks[j] = _class_block(str(name), array, named, classes)
-        elif array.dtype.kind in "bOU" or (array.dtype.kind in "iuf" and _whole(array)):
+        elif is_hard(array):
             _refuse_wrapped(str(name), array)
             votes[j] = array
         else:
@@ -124,14 +124,14 @@ def by_name(
             share = one[~np.isnan(one)]
             inside = len(share) and share.min() >= 0 and share.max() <= 1
             (blocks if inside else scores)[j] = one
-    n, m = len(_as_array(*next(iter(provided.items())))[0]), len(provided)
+    n, m = len(output_array(*next(iter(provided.items())))[0]), len(provided)
     for name, value in provided.items():
-        if len(_as_array(name, value)[0]) != n:
+        if len(output_array(name, value)[0]) != n:
             raise InputError(
                 f"classifiers must have one row per item; the first has {n} and {name!r} has "
-                f"{len(_as_array(name, value)[0])}"
+                f"{len(output_array(name, value)[0])}"
             )
-    texts = {t for a in votes.values() for t in _class_texts(a)}
+    texts = {t for a in votes.values() for t in class_texts(a)}
     if texts and classes is None:
         if any(b.ndim == 2 for b in blocks.values()):
             raise InputError(
@@ -139,13 +139,8 @@ def by_name(
                 "probabilities do not; say their order with `classes` (of scikit-learn: "
                 "classes=model.classes_)"
             )
-        label_names = _class_texts(labels) if labels is not None else []
-        # Spellings of one class count once, as the labels write it.
-        retained: list[str] = []
-        for text in [*dict.fromkeys(label_names), *sorted(texts)]:
-            if same_answer(text, retained) is None:
-                retained.append(text)
-        classes = sorted(retained)
+        label_names = class_texts(labels) if labels is not None else []
+        classes = sorted(spelled_once([*label_names, *sorted(texts)]))
     widths = {b.shape[1]: j for j, b in blocks.items() if b.ndim == 2}
     if len(widths) > 1:
         widths_text = [f"{list(provided)[j]!r} has {k}" for k, j in widths.items()]
@@ -170,7 +165,7 @@ def by_name(
     )
 
 
-def _as_array(name: Any, value: Any) -> tuple[Array, list[str]]:
+def output_array(name: Any, value: Any) -> tuple[Array, list[str]]:
     """One classifier's array, and the names of its columns where it is a frame."""
     columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
     if columns is not None and np.ndim(columns) == 1 and len(columns):
@@ -192,7 +187,7 @@ def _class_block(
 ) -> Floats:
     """Probabilities (n, K) of one classifier, its columns in the order of the classes."""
     block = matrix(f"probabilities of {name}", array)
-    if not _sums_to_one(block):
+    if not sums_to_one(block):
         raise InputError(
             f"classifier {name!r} has an array of shape {array.shape} whose rows do not sum to 1; "
             "pass probabilities (n, K), or one (n,) array of scores"
@@ -208,12 +203,26 @@ def _class_block(
     return block[:, [list(named).index(c) for c in order]]
 
 
-def _class_texts(array: Array) -> list[str]:
+def spelled_once(texts: Iterable[str]) -> list[str]:
+    """The classes that texts mean, each as it is written first."""
+    retained: list[str] = []
+    for text in dict.fromkeys(texts):
+        if same_answer(text, retained) is None:
+            retained.append(text)
+    return retained
+
+
+def class_texts(array: Array) -> list[str]:
     """The classes among the texts of an array, in order; none if it holds numbers."""
     if array.dtype.kind not in "OU":
         return []
     none = NO_LABEL | MAYBE_NO_LABEL
     return [str(v) for v in array if v is not None and folded(str(v)) not in none]
+
+
+def is_hard(array: Array) -> bool:
+    """Whether one classifier's array (n,) holds classes: text, booleans, whole numbers."""
+    return array.dtype.kind in "bOU" or (array.dtype.kind in "iuf" and _whole(array))
 
 
 def _whole(array: Array) -> bool:
@@ -233,7 +242,7 @@ def _columns(
     return out
 
 
-def _sums_to_one(block: Array) -> bool:
+def sums_to_one(block: Array) -> bool:
     """Whether the rows (n, K) are probabilities of K classes, rows of NaN left out."""
     missing = np.isnan(block)
     rows = block[~missing.all(axis=1)]
@@ -250,7 +259,7 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
         return block[:, None]
     if block is None or block.ndim != 2:
         return block
-    if block.dtype.kind not in "iuf" or not _sums_to_one(block.astype(np.float64)):
+    if block.dtype.kind not in "iuf" or not sums_to_one(block.astype(np.float64)):
         return block
     k = block.shape[1]
     if models is not None and len(models) == k:

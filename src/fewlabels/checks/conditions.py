@@ -19,7 +19,7 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 # Greedy: names of classifiers may hold colons, blanks and comparisons.
-_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+)\s*")
+_FORM = re.compile(r"\s*(?:(.*\S)\s*:)?\s*(\w+)\s*(>=|<=|>|<)\s*([-+.\w]+%?)\s*")
 _BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|width)")
 
 
@@ -154,7 +154,8 @@ def match_requirement(text: str) -> Requirement | None:
     """The condition in a text; None where it has another form."""
     match, threshold = _FORM.fullmatch(text), math.nan
     with suppress(ValueError):
-        threshold = float(match[4]) if match else math.nan
+        number = match[4] if match else "nan"
+        threshold = float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
     if match is None or not math.isfinite(threshold):
         return None
     name: str | None = match[1]

@@ -215,7 +215,7 @@ def estimate(
     )
     done.close()
     also = {"Class probabilities": engine.posterior}
-    output.show(estimates.to_dict, together(shown), also=also)
+    output.show(estimates.to_dict, together(shown), also=also, markdown=estimates.to_markdown)
     return verdict(conditions, estimates)
 
 

@@ -38,6 +38,9 @@ READ = ("read", "pictures")
 
 _DASH = "-"
 
+PRINTED = ("--json", "--markdown")
+"""Options whose path may be -, for standard output."""
+
 
 class Named(NamedTuple):
     """A path, the option that names it, and its role."""
@@ -53,7 +56,7 @@ def check_files(named: Iterable[Named]) -> None:
     Files are compared by their place on disk, whatever leads to it: another spelling, a link. So
     are those of a folder that is read, and standard input.
     """
-    files = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
+    files = [one for one in named if one.option not in PRINTED or one.path != _DASH]
     outputs = [one for one in files if one.role not in READ]
     for one in outputs:
         if "://" in one.path and one.role in ("table", "folder"):
@@ -171,6 +174,8 @@ def _check_writable(one: Named) -> None:
     try:
         if not path:
             raise ValueError("the path is empty")
+        if path == _DASH:
+            raise ValueError(f"{' and '.join(PRINTED)} alone print; name a file")
         if os.path.isdir(path):
             raise IsADirectoryError(None, "it is a folder")
         if os.path.exists(path) and not os.access(path, os.W_OK):

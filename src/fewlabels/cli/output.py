@@ -47,7 +47,7 @@ def _path(about: str | None, metavar: str, file: Role = "text", **more: Any) -> 
 
 
 class Output(Record):
-    """Where results go; `json` is "-" for standard output, and None is nowhere."""
+    """Where results go; "-" is standard output, of `json` and `markdown`, and None is nowhere."""
 
     json: str | None = _path("Write JSON; - prints it to standard output.", "PATH")
     html: str | None = _path("Write the report as one HTML file.", "PATH", "written")
@@ -69,7 +69,8 @@ class Output(Record):
         rare=True,
     )
     markdown: str | None = _path(
-        "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
+        "Write the estimates as tables of Markdown, for a mail, a pull request or the page of a CI "
+        "job; - prints them.",
         "PATH",
         rare=True,
     )
@@ -110,7 +111,7 @@ class Output(Record):
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file
-            if path is None:
+            if path is None or (path == _STDOUT and role == "text"):
                 continue
             if role == "table":
                 key = (keys or {}).get(name, ())
@@ -130,8 +131,9 @@ class Output(Record):
         also: Mapping[str, str | None] | None = None,
         *,
         named: bool = True,
+        markdown: Callable[[], str] | None = None,
     ) -> None:
-        """Print the JSON alone, or the summary and what was written where.
+        """Print the JSON or the Markdown alone, or the summary and what was written where.
 
         `report` makes what the JSON holds, its warnings among them, and `summary` a text of so many
         columns. `table` is what --out holds, and `also` are other paths, by what they hold. Without
@@ -141,6 +143,9 @@ class Output(Record):
             page = report()
             click.echo(json_text(page), nl=False)
             print_warnings(page.get("warnings") or ())
+            return
+        if self.markdown == _STDOUT and markdown is not None:
+            click.echo(markdown(), nl=False)
             return
         click.echo(summary(width()))
         written = {

@@ -185,9 +185,10 @@ def compare(
             Ranks.from_draws(goodness[:, :n_ranked]),
             expected_loss(goodness[:, :n_ranked]),
         )
+        top = [math.nan] if n_ranked == 1 else ranks.top[:, 0].tolist()
         standings[:n_ranked] = [
             Standing(
-                names[i], float(values[order[i]]), float(ranks.top[i, 0]),
+                names[i], float(values[order[i]]), top[i],
                 tuple(ranks.top[i].tolist()), float(ranks.expected[i]), float(loss[i]),
                 bool(ranked.may_be_best[i]),
             )

@@ -6,7 +6,7 @@ import difflib
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -238,6 +238,20 @@ _TYPOS, _USUAL, _ALIKE = 2, 10, 0.75
 both."""
 
 _DIGITS = "0123456789"
+
+
+def _as_slips(strays: Sequence[str], classes: Sequence[str]) -> str:
+    """What is to be said where labels that are no classes were written by mistake."""
+    said = list[str]()
+    for text in strays:
+        near = difflib.get_close_matches(text, classes, n=1, cutoff=_ALMOST)
+        said += ["--same", f"{text}={near[0]}"] if near else ["--no-label", text]
+    one = "is a mistake" if len(strays) == 1 else "are mistakes"
+    return f"if {listed(map(quoted, strays))} {one}, say {shlex.join(said)}"
+
+
+_ALMOST = 0.6
+"""How alike a class and its misspelling are, where no column is of the misspelling."""
 
 
 def _texts_for_none(
@@ -504,9 +518,12 @@ def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
         )
     if wide and len(occurring) != size:
         model = max(wide, key=lambda m: len(wide[m]))
+        named = (None if places(wide[model]) else differences(wide[model])) or ()
+        strays = in_order(t for t in occurring if same_answer(t, named) is None)
+        slips = f"{_as_slips(strays, named)}, or " if 0 < len(strays) < len(named) else ""
         raise InputError(
             f"{len(occurring)} classes occur ({listed(in_order(occurring))}) but classifier "
-            f"{quoted(model)} has {len(wide[model])} columns; give it one per class, or "
+            f"{quoted(model)} has {len(wide[model])} columns; {slips}give it one per class, or "
             "name the classes in the order of its columns with --classes"
         )
     return in_order(occurring)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import codecs
 import re
+import shlex
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -70,12 +72,17 @@ def first_bytes(path: File, size: int = HEAD) -> bytes:
     return head
 
 
-def not_utf8(byte: int, where: str) -> InputError:
+def not_utf8(byte: int, where: str, path: File | None = None) -> InputError:
     """Message about a text that is not UTF-8, with the place of the first bad byte."""
+    file, new = "FILE", "NEW"
+    if isinstance(path, str | Path):
+        file, new = (
+            shlex.quote(str(path)),
+            shlex.quote(f"{Path(path).stem}-utf8{Path(path).suffix}"),
+        )
     return InputError(
         f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8 (Excel: CSV UTF-8), or "
-        "convert it: "
-        "iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW"
+        f"convert it: iconv -f WINDOWS-1252 -t UTF-8 {file} > {new}"
     )
 
 

@@ -210,7 +210,7 @@ def _connected(url: str, *, write: bool) -> Any:
 
         assert path is not None
         address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if write else 'ro'}"
-        connection: Any = sqlite3.connect(address, _WAITS, isolation_level=None, uri=True)
+        connection: Any = sqlite3.connect(address, timeout=_WAITS, isolation_level=None, uri=True)
         # Who writes waits for another who does: what is there is looked at only then.
         connection.execute("begin immediate" if write else "begin")
         return connection

@@ -694,7 +694,7 @@ def _check_text(path: File, start: int = 0, stop: int | None = None) -> tuple[in
                 line = line_breaks + 1 + error.object[: error.start].count(b"\n")
                 # Of a part of a file nobody knows how many lines come before it.
                 where = f"at offset {at:,}" if start else f"in line {line}"
-                raise not_utf8(error.object[error.start], f" {where}") from None
+                raise not_utf8(error.object[error.start], f" {where}", path) from None
             quotes += chunk.count(b'"')
             line_breaks += chunk.count(b"\n")
             size += len(chunk)

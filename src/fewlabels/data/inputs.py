@@ -25,12 +25,17 @@ def predictions_of(
     cluster: Any = None,
     stratum: str | None = None,
     tasks: bool = False,
+    y_true: Any = None,
 ) -> Predictions:
     """`source` itself, or the predictions read from a path or frame, the positive class last.
 
     If `against_rest`, one of more than two classes is judged against the rest; unless `tasks`,
-    several tasks are refused.
+    several tasks are refused. `y_true` are labels beside arrays or a frame.
     """
+    if y_true is not None:
+        from fewlabels.data.read import with_labels_beside
+
+        source, columns = with_labels_beside(source, y_true, columns, positive), None
     if not isinstance(source, Predictions):
         from fewlabels.data.read import read_predictions
 

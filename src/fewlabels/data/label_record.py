@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.arguments import MOST_BYTES
+from fewlabels.checks.arguments import MOST_BYTES, check_format
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
@@ -360,16 +360,13 @@ def read_header(line: bytes) -> Header:
     except InputError:
         fields = {}
     version = fields.get("format")
-    if isinstance(version, int) and version > FORMAT:
-        raise InputError(
-            f"was written by a newer version (format {version}, and this one reads up to "
-            f"{FORMAT}); update fewlabels"
-        )
+    if version is not None:
+        check_format(version, FORMAT)
     known: dict[str, Any] = {n: fields.get(n) for n in Header.__annotations__}
     classes, positive, items = known.pop("classes"), known.pop("positive"), known.pop("items")
     texts = [*known.values(), *(classes if isinstance(classes, list) else [None])]
     if (
-        version != FORMAT
+        version is None
         or type(items) is not int
         or not 0 < items < 1 << 53
         or not isinstance(positive, str | None)

@@ -345,6 +345,8 @@ def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> Co
             )
     for key, value in settings.items():
         kind = SAID[key][0] if key in SAID else "table" if key == "votes" else "text"
+        if kind == "classes" and hasattr(value, "tolist"):  # model.classes_ of scikit-learn
+            settings[key] = value = value.tolist()
         if kind == "text" and key in _KEYS and (not isinstance(value, str) or not value):
             raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
         if kind in ("classes", "texts") and not isinstance(value, list | tuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from fewlabels.data.arrays import of_arrays
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
 from fewlabels.data.classes import Classes
@@ -102,9 +103,9 @@ def read_predictions(
         Path of a CSV (also .tsv, also compressed by gzip), Parquet or NPZ file, or of a folder of
         such files of one kind (its folders `name=value` are columns), or a pattern of paths; on
         this machine or in an object store (`s3://bucket/folder`); or a frame in memory: pandas,
-        polars, pyarrow. The keys of an NPZ file are the arguments of `Predictions`, and
-        `groups__<name>`; pickles are never opened. Or a table of a database
-        (`sqlite:///file.db#table`), or, with `query`, an open connection.
+        polars, pyarrow; or arrays of what classifiers gave. The keys of an NPZ file are the
+        arguments of `Predictions`, and `groups__<name>`; pickles are never opened. Or a table of a
+        database (`sqlite:///file.db#table`), or, with `query`, an open connection.
     votes
         Long votes: a path (CSV or Parquet) or a frame. A row without a label is no vote.
     duplicates
@@ -200,12 +201,14 @@ def read_predictions(
         annotator=annotator, answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
     )  # fmt: skip
     source = chosen(source, where, query)
+    if hasattr(source, "__array__") and not hasattr(source, "columns"):
+        return _of_classifiers(source, options, votes, labels)
     if isinstance(source, Mapping) and source:
         # What classifiers said, and not the columns of a table: a value has a column per class, or
         # all are arrays of numpy with names that are no native ones; a mapping of lists is a table.
-        native = any(split_native(str(name)) is not None for name in source)
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
-        if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
+        arrays = wide or all(isinstance(v, np.ndarray) for v in source.values())
+        if arrays and not _has_native(source):
             return _of_classifiers(source, options, votes, labels)
     beside = Beside(votes, duplicates, labels, labels_as, join)._asdict()
     try:
@@ -314,26 +317,52 @@ _LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
 """Keys under which a mapping of classifiers may hold the known labels."""
 
 
+def _has_native(columns: Iterable[Any]) -> bool:
+    return any(split_native(str(name)) is not None for name in columns)
+
+
+def with_labels_beside(source: Any, y_true: Any, columns: Any, positive: Any) -> Predictions:
+    """The predictions of arrays or of a frame, with the labels beside them."""
+    if isinstance(source, Predictions):
+        raise UsageError(
+            "`y_true` goes with arrays and frames, and these are `Predictions`; give them labels "
+            "by predictions.with_labels(y_true)"
+        )
+    if isinstance(source, str | Path) or source is None:
+        raise UsageError(
+            "`y_true` goes with arrays and frames; for labels beside a file pass "
+            "fl.read_predictions(FILE, labels=FILE)"
+        )
+    options = column_options(columns=columns, positive=positive)
+    names = getattr(source, "column_names", None) or getattr(source, "columns", source)
+    table = isinstance(source, Mapping) or names is not source
+    if not table or not (options.names_classifiers or _has_native(names)):
+        return _of_classifiers(source, options, None, None, y_true)
+    if (label := options.label or "label") in names:
+        raise UsageError(f"`y_true` and the column {quoted(label)} both give labels; leave out one")
+    return read_predictions(
+        {**{name: source[name] for name in names}, label: y_true}, columns=options.to_dict()
+    )
+
+
 def _of_classifiers(
-    source: Mapping[str, Any], options: ColumnOptions, votes: Any, labels: Any
+    source: Any, options: ColumnOptions, votes: Any, labels: Any, y_true: Any = None
 ) -> Predictions:
-    """`Predictions` of a mapping, name -> what that classifier said, the labels among them."""
+    """`Predictions` of an array, or of a mapping, name -> what that classifier said."""
     if votes is not None or labels is not None or options.names_classifiers or options.label:
         raise UsageError(
-            "a mapping of classifiers says by its names what everything is; pass its arrays to "
+            "arrays say by their names what everything is; pass them to "
             "fewlabels.Predictions with `labels`, or a table with columns"
         )
-    keys = [name for name in source if name in _LABEL_KEYS]
-    if len(keys) > 1:
-        raise UsageError(
-            f"{listed(map(quoted, keys))} may each hold the labels; leave out the rest"
-        )
-    return Predictions(
-        {name: value for name, value in source.items() if name not in keys},
-        source[keys[0]] if keys else None,
-        classes=options.classes,
-        positive=options.positive,
-    )
+    keys = []
+    if isinstance(source, Mapping):
+        keys = [name for name in source if name in _LABEL_KEYS]
+        if len(keys) + (y_true is not None) > 1:
+            named = [*map(quoted, keys), *(["`y_true`"] if y_true is not None else [])]
+            raise UsageError(f"{listed(named)} may each hold the labels; leave out the rest")
+        y_true = source[keys[0]] if keys else y_true
+        source = {name: value for name, value in source.items() if name not in keys}
+    return of_arrays(source, y_true, options.classes, options.positive)
 
 
 @dataclass(frozen=True)

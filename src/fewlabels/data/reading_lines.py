@@ -11,7 +11,15 @@ import numpy as np
 
 from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.agreement import go_together
-from fewlabels.data.evidence import FEW_WORDS, MOST_STRAYS, NEARLY_ALL, Sheet, fits, strays
+from fewlabels.data.evidence import (
+    FEW_WORDS,
+    MOST_STRAYS,
+    NEARLY_ALL,
+    Sheet,
+    class_indices,
+    fits,
+    strays,
+)
 from fewlabels.data.families import largest
 from fewlabels.data.profiles import Profile, names_measure
 from fewlabels.data.table import Names, Table, in_order, number_of
@@ -101,6 +109,14 @@ def are_recognised(lines: Iterable[str]) -> bool:
     return any(line.startswith(tuple(f"{what}: " for what in _OF_CLASSIFIERS)) for line in lines)
 
 
+_LEFT_OUT = ("not used: ", "labels: none used")
+
+
+def left_out(lines: Iterable[str]) -> list[str]:
+    """Those of the lines that say what is not used, and may have been meant to be."""
+    return [s for s in lines if s.startswith(_LEFT_OUT) and not s.endswith("(one value only)")]
+
+
 def doubts(sheet: Sheet) -> Iterable[str]:
     """Lines on columns that may hold the labels, and are not used."""
     alike = [
@@ -179,6 +195,29 @@ def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterab
         yield f"in one column alone: {listed(said)}; if that is no answer, say {ways}"
 
 
+def _meaning(p: Profile, word: str, label: Profile | None) -> str:
+    """What a word means, as an option: the class of which the labels beside it are more than usual.
+
+    A rare word of which the labels tell nothing may be none; of others nothing is said.
+    """
+    counts = {} if label is None else label.counts or {}
+    if label is not None and len(counts) > 1:
+        rows, own = p.codes == p.texts.index(word), class_indices(label, tuple(counts))
+        beside, usual = own[rows & (own >= 0)], np.bincount(own[own >= 0], minlength=len(counts))
+        share = usual / usual.sum()
+        gain = np.bincount(beside, minlength=len(counts)) / max(len(beside), 1) - share
+        best = int(gain.argmax())
+        if gain[best] > _GAIN * np.sqrt(share[best] * (1 - share[best]) / max(len(beside), 1)):
+            return f"--same {shlex.quote(f'{word}={tuple(counts)[best]}')}"
+        if rows.sum() < (1 - NEARLY_ALL) * p.filled:
+            return f"--no-label {shlex.quote(word)}"
+    return f"--same {shlex.quote(word)}=CLASS"
+
+
+_GAIN = 2.5
+"""Standard errors by which a class must be more frequent than usual beside a word that means it."""
+
+
 def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
     """Lines on columns that go with the labels or predictions, in other words than these."""
     known = [sheet.columns[c].codes for c in sheet.hard.values()]
@@ -199,7 +238,7 @@ def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
         if not few or q.wordy or q in told or named or (label and label.known_with(q)):
             continue
         if any(go_together(q.codes + 1, codes) for codes in known):
-            ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
+            ways = " ".join(_meaning(q, word, label) for word in words[:3])
             empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
             what, role = "a classifier gave it", ""
             if label is None and not q.predicts:

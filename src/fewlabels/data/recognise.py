@@ -315,14 +315,16 @@ class _Recognition(Sheet):
     def labels_beside_named(self) -> Reading:
         """The labels and the items' names, where the caller has named the classifiers alone.
 
-        What nobody has named is taken for the labels only if its name is like theirs, and its
-        values go with what the classifiers say; else a line says how to name it.
+        What nobody has named is taken for the labels only if its values go with what the
+        classifiers say, and its name is like theirs, or these give numbers alone and it is mostly
+        empty, of words that are in no other column; else a line says how to name it.
         """
         try:
             label = self._find_label()
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
-        if label is not None and (label.of("label") < LIKELY or label in self.derived):
+        named = label is not None and (label.of("label") >= LIKELY or self._is_told(label))
+        if label is not None and (label in self.derived or not named):
             del self.roles[label.name]
             self.doubted.append(label)
             label = None
@@ -539,6 +541,11 @@ class _Recognition(Sheet):
         words = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
         several = p.sparse and p.few
         return words and several and not names_measure(p.name) and self._has_numbers(p)
+
+    def _is_told(self, p: Profile) -> bool:
+        """Whether it is words of its own, mostly empty, that go with classifiers' numbers alone."""
+        alone = not (self.options.hard or self._recurs(p))
+        return alone and self._words_beside_numbers(p) and self._goes_with(p) is True
 
     def _is_of_judge(self, p: Profile) -> bool:
         """Whether yes and no say perhaps that the one judge is right, not what the class is."""

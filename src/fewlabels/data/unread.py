@@ -122,14 +122,20 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
         # The truth is known for few, and most go with it.
         each = {q.name: [beyond_chance(q, r, classes) or 0.0 for r in alike] for q in alike}
         alike.sort(key=lambda q: (not q.sparse, -sum(each[q.name])))
-        for q in alike[:3]:
+        for q in alike[:2]:
             hard = {name: column for name, column in named.items() if column != q.name}
             ways.append(ColumnOptions(q.name, hard=hard).arguments())
+        message = f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
+        if len(alike) < _MANY_VOICES or alike[0].sparse:
+            raise AmbiguousError(f"{message}name says which are the known labels", ways)
         raise AmbiguousError(
-            f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
-            "name says which are the known labels",
-            ways,
+            f"{message}name says whether one holds the known labels, or all are votes",
+            [ColumnOptions(hard=named).arguments(), *ways[:1]],
         )
+
+
+_MANY_VOICES = 3
+"""Columns of the same values from which there may be no labels: their votes tell of each other."""
 
 
 def _refuse_unjudged(sheet: Sheet) -> None:

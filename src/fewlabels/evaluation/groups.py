@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.arguments import is_missing
+from fewlabels.checks.arguments import group_value
 from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Array, Ints
 from fewlabels.metrics.plans import Chosen
@@ -157,15 +157,9 @@ def _codes(values: Array) -> tuple[Ints, list[str]]:
     """Code of each value in order of first appearance, and the values' names."""
     there, index = values.tolist(), dict[str, int]()
     if len({*map(type, there)}) > 1:  # 1, 1.0 and True are equal, and named apart
-        there = list(map(_text, there))
-    code = {value: index.setdefault(_text(value), len(index)) for value in dict.fromkeys(there)}
+        there = list(map(group_value, there))
+    code = {
+        value: index.setdefault(group_value(value), len(index)) for value in dict.fromkeys(there)
+    }
     codes = np.fromiter(map(code.__getitem__, there), np.int64, len(there))
     return codes, list(index)
-
-
-def _text(value: Any) -> str:
-    if is_missing(value):
-        return "null"
-    if isinstance(value, float):
-        return str(int(value)) if value.is_integer() else str(value)
-    return str(value)

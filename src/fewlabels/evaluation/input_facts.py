@@ -44,6 +44,7 @@ def facts(
     `distribution`, classifiers are judged against the distribution of annotators' labels.
     """
     sentences = list(predictions.notes)
+    sentences += weights_of_labels(predictions) if np.ptp(predictions.weight) > 0 else []
     _, labels = (predictions.as_histograms() if distribution else predictions).named
     sentences += absent_classes(predictions.classes, labels)
     worse = below_chance(predictions)
@@ -176,6 +177,32 @@ def _voices(unheard: Unheard) -> list[str]:
         ),
     ]
 
+
+def weights_of_labels(predictions: Predictions) -> list[str]:
+    """A warning where weights look like 1 / P(labeled), which are those of the labels alone.
+
+    Weights of all items have the same mean in a random sample of labels. Where w = 1 / P(labeled),
+    the labeled ones have the mean n / sum(1 / w), the harmonic one, as sum(1 / w) is the expected
+    number of labels.
+    """
+    w = predictions.weight[predictions.weight > 0]
+    own = predictions.weight[predictions.told & (predictions.weight > 0)]
+    if len(own) < _FEWEST_WEIGHTS or len(own) == len(w) or (w == w[0]).all():
+        return []
+    mean, error = own.mean(), own.std(ddof=1) / math.sqrt(len(own))
+    harmonic = len(w) / (1 / w).sum()
+    if w.mean() - mean < _APART * error or abs(mean - harmonic) > _NEAR * error:
+        return []
+    return [
+        f"shift: labeled items weigh {mean / w.mean():.0%} of the mean of all, as where a weight "
+        "is 1 / P(labeled); such weights are of the labels, and here every item counts by them; "
+        "rename the column, and say shift='auto' (--shift auto) instead"
+    ]
+
+
+_FEWEST_WEIGHTS, _APART, _NEAR = 20, 4.0, 3.0
+"""Fewest labels whose weights tell, standard errors from which a mean is another, and those within
+which it is the same."""
 
 _SHIFT_LEVEL = 0.01
 """Level of the warning of a shift: below that of `fewlabels.shift`, as nobody requested the

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from fewlabels.checks.arguments import RandomState, seed_of
 from fewlabels.labeling.server import Server
 from fewlabels.labeling.session import SessionOptions, open_session
 from fewlabels.methods.base import LabelModel
@@ -70,7 +71,7 @@ def label(
     markdown: bool = False,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     port: int = 0,
     columns: Any = None,
 ) -> Labeling:
@@ -136,7 +137,7 @@ def label(
                 see_predictions=see_predictions,
                 method=method,
                 confidence_level=confidence_level,
-                seed=0 if random_state is None else random_state,
+                seed=seed_of(random_state),
                 columns={"item": item, "columns": columns},
             ),
             items,

@@ -30,7 +30,7 @@ from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError, one_
 from fewlabels.labeling.items import IMAGES
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import DecidedError, Session
-from fewlabels.report.html import style_sheet
+from fewlabels.report.html import source
 from fewlabels.report.narrowing import render_narrowing
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def application(server: Server) -> Starlette:
         return Response(_file("page.js"), media_type="text/javascript")
 
     def style(request: Request) -> Response:
-        sheets = style_sheet("page.css")
+        sheets = source("page.css")
         return Response(f"{sheets}\n{_file('page.css')}", media_type="text/css")
 
     def state(request: Request) -> Response:

@@ -8,7 +8,8 @@ from typing import Any
 from fewlabels.errors import UsageError
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import Session
-from fewlabels.report.words import aligned, escape_control, style, wrap
+from fewlabels.report.document import Node, Para, Role, Table, name, plain
+from fewlabels.report.terminal import render_parts
 
 HIDDEN_UNTIL = 5
 """With fewer labels no estimate is shown unless it is requested."""
@@ -64,13 +65,11 @@ class Terminal:
                 label = classes.get(key)
                 act = session.change if view["decided"] else session.decide
                 act(item, label)
-                self.write(
-                    style(f"saved: {escape_control(label) if label else 'cannot say'}", "good")
-                )
+                self._say(f"saved: {name(label) if label else 'cannot say'}", "good")
                 return None
             if key == "u":
                 undone = session.undo()
-                self.write(f"undone: {escape_control(undone)}")
+                self._say(f"undone: {name(undone)}")
                 return session.item(undone)
             if key in ("b", "\x1b[D"):
                 return session.neighbour(item if view["decided"] else None, -1) or "again"
@@ -78,49 +77,43 @@ class Terminal:
                 return session.neighbour(item, 1) if view["decided"] else "again"
             if key == "n":
                 session.note(item, self.read_line("note: "))
-                self.write(style("saved", "good"))
+                self._say("saved", "good")
             elif key == "e":
                 self._estimate(requested=True)
             elif key == "?":
                 self.write(self._keys())
         except NotSavedError as error:
-            self.write(style(f"NOT SAVED. {error}", "error"))
+            self._say(f"NOT SAVED. {plain(error)}", "error")
         except UsageError as error:
-            self.write(style(str(error), "warning"))
+            self._say(plain(error), "warning")
         return "again"
 
+    def _say(self, text: str, role: Role = "") -> None:
+        # A path is copied in one piece: the terminal breaks the line.
+        self.write(render_parts([Para(text, role)], 2 * len(text)))
+
     def _keys(self) -> str:
-        rows = [
-            [" or ".join(keys) or "-", escape_control(name)]
-            for name, keys in self.session.keys.items()
-        ]
+        rows = [[" or ".join(keys) or "-", label] for label, keys in self.session.keys.items()]
         rows += [["s", "cannot say"], ["u", "undo"], ["b, f", "back and forward, to change"],
                  ["n", "note"], ["e", "estimate"], ["?", "these keys"], ["q", "quit"]]  # fmt: skip
-        return "\n".join(aligned(rows, "ll"))
+        table = Table(["Key", "What it does"], rows, "Keys", "l", names=0)
+        return render_parts([table], self.width)
 
     def _show(self, view: dict[str, Any]) -> None:
         progress = self.session.progress()
         done = progress["labeled"] + progress["cannot_say"]
-        head = f"Item {escape_control(view['key'])}" if view["decided"] else f"Item {done + 1}"
+        head = f"Item {name(view['key'])}" if view["decided"] else f"Item {done + 1}"
         if view["decided"]:
-            head += (
-                f", labeled {escape_control(view['label'])}" if view["label"] else ", cannot say"
-            )
-        lines = ["", style(f"{head} ".ljust(self.width, "-"), "title")]
+            head += f", labeled {name(view['label'])}" if view["label"] else ", cannot say"
+        nodes = [Para(f"{head} ".ljust(self.width, "-"), "title")]
         for cell in view["cells"]:
-            if len(view["cells"]) > 1:
-                lines.append(style(escape_control(cell["column"]), "soft"))
-            for line in cell["text"].splitlines() or ["(empty)"]:
-                lines += wrap(line, self.width) if line.strip() else [""]
-        lines += [
-            f"{escape_control(model)}: {escape_control(answer)}"
-            for model, answer in view["answers"]
-        ]
-        lines += [f"note: {escape_control(text)}" for text in view["notes"]]
-        lines.append(style("  ".join(
-            f"[{'/'.join(keys)}] {escape_control(name)}" for name, keys in self.session.keys.items()
-        ), "soft"))  # fmt: skip
-        self.write("\n".join(lines))
+            nodes += [Para(name(cell["column"]), "soft")] if len(view["cells"]) > 1 else []
+            nodes += [Para(name(line)) for line in cell["text"].splitlines() or ["(empty)"]]
+        nodes += [Para(f"{name(model)}: {name(answer)}") for model, answer in view["answers"]]
+        nodes += [Para(f"note: {name(text)}") for text in view["notes"]]
+        keys = self.session.keys.items()
+        nodes.append(Para(", ".join(f"[{'/'.join(k)}] {name(label)}" for label, k in keys), "soft"))
+        self.write("\n" + render_parts(nodes, self.width))
 
     def _estimate(self, *, requested: bool) -> None:
         """Print the estimates: current ones if `requested`, else those at hand."""
@@ -131,29 +124,27 @@ class Terminal:
         if report is None or (not requested and report["n"] == self._told):
             return
         self._told = report["n"]
-        self.write(estimate_text(report))
+        self.write(render_parts(estimate_parts(report), self.width))
 
 
-def estimate_text(report: dict[str, Any]) -> str:
-    """The estimates of a session as a few lines of text."""
+def estimate_parts(report: dict[str, Any]) -> list[Node]:
+    """The estimates of a session as parts of a document."""
     if report["problem"]:
-        return style(report["problem"], "warning")
-    rows = [["", f"after {report['n']} labels", "interval", "holds at every look", ""]]
+        return [Para(plain(report["problem"]), "warning")]
+    head = ["", f"after {report['n']} labels", "interval", "holds at every look"]
+    rows = []
     for row in report["rows"]:
         low, high = row["guard_low"], row["guard_high"]
         rows.append([
-            escape_control(row["model"]),
-            f"{escape_control(row['metric'])} {_number(row['value'])}",
+            row["model"],
+            f"{row['metric']} {_number(row['value'])}",
             f"{_number(row['low'])} to {_number(row['high'])}",
             "-" if low is None else f"{_number(low)} to {_number(high)}",
-            "" if row["status"] == "ok" else row["status"],
         ])  # fmt: skip
-    lines = aligned(rows, "lrrrl")
-    for stop in report["stops"]:
-        lines.append(escape_control(stop["why"]))
-    if report["can_stop"]:
-        lines.append(style("You can stop.", "good"))
-    return "\n".join(line.rstrip() for line in lines)
+    chips = [row["status"] for row in report["rows"]]
+    stops = [Para(plain(stop["why"])) for stop in report["stops"]]
+    stop = [Para("You can stop.", "good")] if report["can_stop"] else []
+    return [Table(head, rows, "Estimates", chips=chips), *stops, *stop]
 
 
 def _number(value: float | None) -> str:

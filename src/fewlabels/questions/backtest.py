@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.checks.arguments import level_of, seed_of, whole
+from fewlabels.checks.arguments import RandomState, level_of, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import FewlabelsError, InputError, UsageError, listed, plain_name, quoted
-from fewlabels.estimates import Estimate, Estimates
+from fewlabels.estimates import Estimate, Estimates, Selected, group_name
 from fewlabels.estimating import estimate
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Frozen
@@ -96,12 +96,11 @@ class Backtest(Frozen, Result):
         method: str,
         metric: str,
         model: str | None = None,
-        group: str | None = None,
+        group: Selected = None,
     ) -> BacktestRow:
         """The row of one method and number of labels; `UsageError` if there is none."""
-        wanted = (n_labeled, method, model, metric, group)
-        if model is None and len(self.models) == 1:
-            wanted = (n_labeled, method, self.models[0], metric, group)
+        model = self.models[0] if model is None and len(self.models) == 1 else model
+        wanted = (n_labeled, method, model, metric, group_name(group))
         for row in self.rows:
             if row[:5] == wanted:
                 return row
@@ -139,9 +138,10 @@ def backtest(
     estimand: Estimand = "sample",
     positive: Any = None,
     columns: Any = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
+    y_true: Any = None,
 ) -> Backtest:
     """Hide all labels but a few, again and again, and say how far off the estimates are.
 
@@ -163,7 +163,7 @@ def backtest(
         "sample": estimates for these very items, whose truth is known. "population": intervals as
         `fewlabels.estimate` gives them by default, which are for all items alike and so hold the
         truth of these more often than they promise.
-    metrics, by, confidence_level, positive, columns, random_state, workers
+    metrics, by, confidence_level, positive, columns, random_state, workers, y_true
         As for `fewlabels.estimate`.
     progress
         Called with (estimates made, estimates in all).
@@ -184,7 +184,7 @@ def backtest(
     >>> found.get(30, "auto", "accuracy").error < 0.1
     True
     """
-    items = predictions_of(predictions, columns, positive)
+    items = predictions_of(predictions, columns, positive, y_true=y_true)
     items = items if models is None else items.select_models(models)
     every = Runs.of(
         items, labels, runs, method, metrics=metrics, by=by, confidence_level=confidence_level,
@@ -213,7 +213,7 @@ class Runs:
     @classmethod
     def of(
         cls, predictions: Predictions, labels: int | Sequence[int], runs: int, method: Any,
-        random_state: int | None, **settings: Any,
+        random_state: RandomState, **settings: Any,
     ) -> Runs:  # fmt: skip
         """Check the arguments of `backtest` and compute the truth; no run is made yet."""
         wanted = [labels] if isinstance(labels, int) else list(labels)

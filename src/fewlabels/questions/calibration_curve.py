@@ -13,10 +13,10 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from fewlabels.checks.arguments import bins_of, few_enough, one_of, seed_of, some_level
+from fewlabels.checks.arguments import RandomState, bins_of, few_enough, one_of, seed_of, some_level
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError
-from fewlabels.estimates import Estimate, Estimates
+from fewlabels.estimates import Estimate, Estimates, Selected
 from fewlabels.estimating import estimate
 from fewlabels.evaluation.calibration import (
     CalibrationTest,
@@ -135,7 +135,7 @@ class CalibrationCurves(Frozen, Result):
         """The error of each classifier for all items."""
         return tuple(row for row in self.estimates.rows if row.model in self.models)
 
-    def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
+    def get(self, model: str, metric: str, group: Selected = None) -> Estimate:
         """The error of a classifier for all items; `UsageError` if there is none."""
         return self.estimates.get(model, metric, group)
 
@@ -172,11 +172,12 @@ def calibration_curve(
     norm: Norm = "l1",
     classwise: bool = False,
     confidence_level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     positive: Any = None,
     columns: Any = None,
+    y_true: Any = None,
 ) -> CalibrationCurves:
     """How often events come true at each probability (a reliability diagram), with bands.
 
@@ -200,7 +201,7 @@ def calibration_curve(
         With more than two classes a curve of P(class) for every class, and their common error;
         otherwise one of the confidence in the predicted class. Of two classes the curve is that of
         P(positive).
-    confidence_level, random_state, workers, progress, positive, columns
+    confidence_level, random_state, workers, progress, positive, columns, y_true
         As for `fewlabels.estimate`.
 
     Raises
@@ -231,7 +232,7 @@ def calibration_curve(
     size = bins_of(bins)
     one_of("binning", binning, get_args(Binning))
     one_of("norm", norm, get_args(Norm))
-    items = predictions_of(predictions, columns, positive)
+    items = predictions_of(predictions, columns, positive, y_true=y_true)
     items = items if models is None else items.select_models(list(models))
     served = [items.models[j] for j in np.flatnonzero(items.gives("probabilities"))]
     if not served:

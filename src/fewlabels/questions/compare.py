@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.checks.arguments import few_enough
+from fewlabels.checks.arguments import RandomState, few_enough, seed_of
 from fewlabels.comparison.compare import Comparison, Together
 from fewlabels.comparison.draws import GroupGap
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import UsageError, quoted, unknown
-from fewlabels.estimates import Estimates
+from fewlabels.data.reading_lines import left_out
+from fewlabels.errors import UsageError, gravest_first, quoted, unknown
+from fewlabels.estimates import Estimates, Selected, group_name
 from fewlabels.estimating import run_question
 from fewlabels.evaluation.differences import (
     comparison,
@@ -27,6 +28,7 @@ from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Question, aligned_reference, check_settings
+from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
 
 
@@ -48,8 +50,9 @@ class Comparisons(Frozen, Result):
 
     _page = "comparison"
 
-    def get(self, metric: str, group: str | None = None) -> Comparison:
+    def get(self, metric: str, group: Selected = None) -> Comparison:
         """The comparison by one metric, of all items or a group; `UsageError` if there is none."""
+        group = group_name(group)
         match = self.comparisons.get((metric, group))
         if match is None:
             where = "of all items" if group is None else f"in group {quoted(group)}"
@@ -114,9 +117,10 @@ def compare(
     models: Sequence[str] | None = None,
     confidence_level: float = 0.95,
     estimand: Estimand = "population",
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Callable[[int, int], None] | None = None,
+    y_true: Any = None,
     reference: Any = None,
     columns: Any = None,
     positive: Any = None,
@@ -136,7 +140,7 @@ def compare(
         all of them.
     method, by, confidence_level, estimand, random_state, workers, progress
         As for `fewlabels.estimate`.
-    reference, columns, positive
+    y_true, reference, columns, positive
         As for `fewlabels.estimate`.
 
     Raises
@@ -165,16 +169,25 @@ def compare(
         chosen = _chosen(models, predictions.models)
         with using_workers(workers):
             return compared(predictions, chosen, requested)
-    items = predictions_of(predictions, columns, positive, tasks=True)
+    items = predictions_of(predictions, columns, positive, tasks=True, y_true=y_true)
     elsewhere = aligned_reference(reference, items, method, columns=columns)
+    if items.n_models < 2:
+        only = "is one" if items.n_models else "is none"
+        raise UsageError(_with_hint(f"a comparison needs two classifiers, and there {only}", items))
     usual = "accuracy" if items.has_hard.any() else "roc_auc"
     names = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
     chosen = _chosen(models, items.models)
     check_settings(confidence_level, estimand, workers)
-    question = Question(method, names, by, confidence_level, estimand, random_state=random_state)
+    seed = seed_of(random_state)
+    question = Question(method, names, by, confidence_level, estimand, seed=seed)
     estimates = run_question(question.about(items, elsewhere), items, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)
+
+
+def _with_hint(message: str, items: Predictions) -> str:
+    """A message that something lacks, and what of the file is not used."""
+    return "; ".join([message, *left_out(items.reading)[:3]])
 
 
 def check_ranking(metrics: Sequence[str]) -> None:
@@ -216,7 +229,8 @@ def compared(
     """All comparisons of these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
-    messages = list(estimates.warnings)
+    unused = left_out(estimates.predictions.reading)
+    messages = gravest_first([*unused, *estimates.warnings])
     if metrics is None:
         metrics = [name for name, direction in estimates.directions.items() if direction]
     for size in estimates.groups:
@@ -225,7 +239,7 @@ def compared(
                 comparisons[metric, size.group] = comparison(estimates, metric, size.group, models)
             except UsageError as nothing:
                 if size.group is None:
-                    raise
+                    raise UsageError(_with_hint(str(nothing), estimates.predictions)) from None
                 messages.append(str(nothing))
     gaps = {
         (metric, column): tuple(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final, get_args
 
 import numpy as np
 
+from fewlabels.checks.arguments import RandomState
 from fewlabels.errors import Status, UsageError, unknown
 from fewlabels.evaluation.draws import DRAWS_AT_ONCE
 from fewlabels.evaluation.evaluator import Estimand
@@ -164,10 +165,11 @@ def curve(
     estimand: Estimand = "population",
     interval: IntervalKind = "shortest",
     positive: Any = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     columns: Any = None,
+    y_true: Any = None,
 ) -> Curve:
     """Estimate one classifier's whole precision-recall or ROC curve, with a band.
 
@@ -204,6 +206,8 @@ def curve(
         Called with (blocks done, blocks in all) of the step at hand.
     columns
         What the columns of a path or frame are, as in `read_predictions`.
+    y_true
+        Labels beside arrays, as for `fewlabels.estimate`.
 
     Raises
     ------
@@ -234,7 +238,7 @@ def curve(
     return curves(
         predictions, model, (kind,), method, confidence_level, estimand=estimand,
         interval=interval, positive=positive, random_state=random_state, workers=workers,
-        progress=progress, columns=columns,
+        progress=progress, columns=columns, y_true=y_true,
     ).curves[kind]  # fmt: skip
 
 
@@ -248,10 +252,11 @@ def curves(
     estimand: Estimand = "population",
     interval: IntervalKind = "shortest",
     positive: Any = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     columns: Any = None,
+    y_true: Any = None,
 ) -> Curves:
     """Estimate curves of several kinds from one fit; see `fewlabels.curve` for the arguments.
 
@@ -267,6 +272,7 @@ def curves(
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
+            y_true=y_true,
         )  # fmt: skip
         points = operating_points(question, between=True)
         values, drawn = points.measure(

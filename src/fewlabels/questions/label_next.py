@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fewlabels.checks.arguments import bounded, seed_of, whole
+from fewlabels.checks.arguments import RandomState, bounded, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import (
     InputError,
@@ -134,10 +134,11 @@ def label_next(
     order: Order = "informative",
     before: int = 0,
     positive: Any = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     columns: Any = None,
+    y_true: Any = None,
 ) -> LabelNext:
     """Draw the items to label next, so that what is known of an answer grows the most.
 
@@ -166,7 +167,7 @@ def label_next(
         stratified; "stratified" by the pooled prediction (and `group`), in proportion; "random".
     before
         How many items were drawn in this order before.
-    predictions, model, method, positive, random_state, workers, progress, columns
+    predictions, model, method, positive, random_state, workers, progress, columns, y_true
         As for `fewlabels.curve`.
 
     Raises
@@ -198,13 +199,14 @@ def label_next(
         raise UsageError("`min_precision` is of the precision-recall curve; leave the other out")
     if min_precision is not None:
         bounded("min_precision", [min_precision], 1)
-    draw = _Draw(size, order, seed_of(random_state), before, group)
+    seed = seed_of(random_state)
+    draw = _Draw(size, order, seed, before, group)
     if strata is not None and any(v is not None for v in (against, group, min_precision)):
         raise UsageError("`strata` goes with a metric alone; leave the other out")
     with using_workers(workers):
         if metric is not None or strata is not None or kind in OF_VOTES:
             items = predictions_of(
-                predictions, columns, positive, stratum=strata, against_rest=False
+                predictions, columns, positive, stratum=strata, against_rest=False, y_true=y_true
             )
             refuse_multiplicity(items, "this question")
             if model is not None and model not in items.models:
@@ -218,7 +220,7 @@ def label_next(
             raise UsageError(unknown("kind", kind, [*KINDS, *OF_VOTES]))
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
-            random_state=random_state, workers=workers, progress=progress,
+            random_state=seed, workers=workers, progress=progress, y_true=y_true,
         )  # fmt: skip
         return _next_for_curve(question, kind, min_precision, draw)
 

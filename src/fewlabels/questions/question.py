@@ -19,6 +19,7 @@ from fewlabels import __version__
 from fewlabels.checks.arguments import seed_of, some_level
 from fewlabels.checks.arrays import class_index
 from fewlabels.data.inputs import predictions_of
+from fewlabels.data.reading_lines import left_out
 from fewlabels.errors import (
     InputError,
     Status,
@@ -31,7 +32,12 @@ from fewlabels.errors import (
 )
 from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
 from fewlabels.evaluation.groups import Group
-from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
+from fewlabels.evaluation.input_facts import (
+    absent_classes,
+    annotators_weigh_in,
+    extreme_ends,
+    weights_of_labels,
+)
 from fewlabels.evaluation.status import Verdict, judge
 from fewlabels.evaluation.strata import strata_facts
 from fewlabels.kernels.arrays import Floats, Frozen, Ints
@@ -173,6 +179,7 @@ class OneClassifier:
         random_state: Any,
         workers: Any,
         progress: Progress | None,
+        y_true: Any = None,
     ) -> OneClassifier:
         """Check the arguments and fit the method; see `fewlabels.curve`.
 
@@ -181,7 +188,9 @@ class OneClassifier:
         posterior, are a `UsageError`; a classifier with neither probabilities nor scores is an
         `InputError`.
         """
-        predictions = predictions_of(predictions, columns, positive, against_rest=False)
+        predictions = predictions_of(
+            predictions, columns, positive, against_rest=False, y_true=y_true
+        )
         some_level(level)
         check_settings(level, estimand, workers)
         refuse_multiplicity(predictions, "this question")
@@ -319,16 +328,16 @@ class OneClassifier:
     def warnings(self, *more: str | None) -> tuple[str, ...]:
         """Warnings on the input and the method's fit, then `more`; each once."""
         binary, labels_only = self.binary, not self.posterior.infers
-        notes = list(binary.notes)
+        notes = [*left_out(binary.reading), *binary.notes, *weights_of_labels(binary)]
         if not self._informed:
             notes.append("assumption: no labels, so the answer is the method's prior")
         notes += absent_classes(binary.classes, binary.labels[binary.labeled])
         if binary.n_annotated and not labels_only:
             notes.append(annotators_weigh_in(binary))
-        left_out = len(self.scores) - len(self.rows)
-        if left_out:
+        unscored = len(self.scores) - len(self.rows)
+        if unscored:
             notes.append(
-                f"{left_out:,} of {len(self.scores):,} items are left out: {self.model} gives "
+                f"{unscored:,} of {len(self.scores):,} items are left out: {self.model} gives "
                 "no score there, or their weight is 0"
             )
         if labels_only and binary.n_labeled:
@@ -384,7 +393,9 @@ def _classifier(predictions: Predictions, model: str | None) -> str:
             f"scores (columns s__<model>), and {who}; hard predictions have no threshold to move"
         )
     if model is None and len(names) > 1:
-        raise UsageError(f"`model` must name one of the classifiers: {listed(names, 60)}")
+        raise UsageError(
+            f"`model` must name one of the classifiers: {listed(map(quoted, names), 60)}"
+        )
     return model or names[0]
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, ndtr
 
-from fewlabels.checks.arguments import seed_of, some_level, whole
+from fewlabels.checks.arguments import RandomState, seed_of, some_level, whole
 from fewlabels.data.comparisons import BY_PEOPLE, CLASSES, Comparisons, Verdicts, read_comparisons
 from fewlabels.errors import Status, gravest_first, listed, quoted
 from fewlabels.estimates import Estimates, GroupSize
@@ -122,7 +122,7 @@ def rank(
     *,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     size: int = 10,
     first: str | None = None,
@@ -155,7 +155,7 @@ def rank(
         Columns of the contestants; by default model_a and model_b, or names like these.
     winner, judge
         Column of the verdicts, and, of one row per judge, of who judged. Other columns whose
-        values are verdicts are judges too, and so are y__ columns.
+        values are verdicts are judges too, and so are `y__` columns.
     people
         Names, of those in `judge` or of columns, that are people; by default those whose name says
         so (human, expert, annotator ...). Their verdicts are the labels.
@@ -199,7 +199,7 @@ def rank(
             cluster=(cluster,) if isinstance(cluster, str) else cluster, labels=labels,
         )  # fmt: skip
     by, level = ("first", "second"), float(confidence_level)
-    question = Question(method, "accuracy", by, level, random_state=seed_of(random_state))
+    question = Question(method, "accuracy", by, level, seed=seed_of(random_state))
     with using_workers(workers):
         return _ranking(held, question, size)
 

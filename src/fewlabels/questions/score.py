@@ -16,7 +16,7 @@ import numpy as np
 
 from fewlabels import __version__
 from fewlabels.annotations.agreement import Agreement, agreement
-from fewlabels.checks.arguments import few_enough, level_of, seed_of
+from fewlabels.checks.arguments import RandomState, few_enough, level_of, seed_of
 from fewlabels.checks.class_words import numbers_of, polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
@@ -177,11 +177,12 @@ def score(
     *,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     columns: Any = None,
     positive: Any = None,
     models: Sequence[str] | None = None,
+    y_true: Any = None,
 ) -> Scores:
     """Estimate the pass rate, or mean grade, of the system that the classifiers judge.
 
@@ -200,6 +201,8 @@ def score(
         other classes the one whose word is a usual one for yes (pass, correct, good ...).
     models
         Only these judges.
+    y_true
+        Labels beside arrays, as for `fewlabels.estimate`.
 
     Raises
     ------
@@ -224,10 +227,10 @@ def score(
     from fewlabels.data.sources import by_criterion
 
     each: list[tuple[str | None, Any]] = [(None, predictions)]
-    if not isinstance(predictions, Predictions):
+    if not isinstance(predictions, Predictions) and y_true is None:
         each = by_criterion(predictions)
     read = (
-        (name, predictions_of(source, columns, against_rest=False, tasks=True))
+        (name, predictions_of(source, columns, against_rest=False, tasks=True, y_true=y_true))
         for name, source in each
     )
     return scored(read, method, confidence_level, random_state, workers, positive, models)
@@ -235,7 +238,7 @@ def score(
 
 def scored(
     each: Iterable[tuple[str | None, Predictions]], method: str | LabelModel,
-    confidence_level: float, random_state: int | None, workers: int | None, positive: Any,
+    confidence_level: float, random_state: RandomState, workers: int | None, positive: Any,
     models: Sequence[str] | None, *, confusion: bool = False,
 ) -> Scores:  # fmt: skip
     """The scores under each criterion, of the items that were read of it; arguments of `score`.

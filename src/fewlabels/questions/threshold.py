@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.checks.arguments import RandomState
 from fewlabels.errors import Status, UsageError, quoted, unknown
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Array, Bools, Floats
@@ -380,10 +381,11 @@ def threshold(
     confidence_level: float = 0.95,
     estimand: Estimand = "population",
     positive: Any = None,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     workers: int | None = None,
     progress: Progress | None = None,
     columns: Any = None,
+    y_true: Any = None,
 ) -> Thresholds:
     """Find thresholds that meet conditions, with the probability that they do.
 
@@ -415,7 +417,7 @@ def threshold(
         that is best on the other side is best: of the highest precision for a recall, of the
         highest recall for a precision, of the highest sensitivity for a specificity. For a cost, an
         accuracy or an F1 it is that itself, as it is where `cost` is given.
-    method, confidence_level, estimand, positive, random_state, workers, progress, columns
+    method, confidence_level, estimand, positive, random_state, workers, progress, columns, y_true
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
 
     Raises
@@ -467,6 +469,7 @@ def threshold(
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
+            y_true=y_true,
         )  # fmt: skip
         points = operating_points(question).cached()
         goal = goal_of(conditions) if cost is None else "cost"

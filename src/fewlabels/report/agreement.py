@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from fewlabels.report.blocks import Block, Report, Row, common_axis
@@ -11,7 +12,6 @@ from fewlabels.report.document import (
     Fold,
     Forest,
     Node,
-    Para,
     Section,
     Table,
     Terms,
@@ -21,7 +21,6 @@ from fewlabels.report.document import (
 from fewlabels.report.words import (
     classes_text,
     number_format,
-    percent,
     plural,
     share,
     with_interval,
@@ -59,7 +58,7 @@ _APART = 0.2
 _WRITE = number_format([1.0])
 
 
-def _of(report: Report, named: int) -> dict[tuple[str, ...], Coefficients]:
+def _of(report: Report, named: int) -> list[tuple[str, Coefficients]]:
     """The coefficients of all annotators (0 of them `named`), of each (1), or of pairs (2).
 
     Those who agree least come first, those with few items last.
@@ -67,24 +66,21 @@ def _of(report: Report, named: int) -> dict[tuple[str, ...], Coefficients]:
     out: dict[tuple[str, ...], Coefficients] = {}
     for row in report["estimates"]:
         who = tuple(one for one in (row["annotator"], row["other"]) if one is not None)
-        if len(who) == named:
+        if len(who) == named and (named, report["n_annotators"]) != (1, 2):  # they are a pair
             out.setdefault(who, {})[row["metric"]] = row
-    if named == 1 and report["n_annotators"] == 2:
-        return {}  # they are a pair
-    first = {who: found["agreement"] for who, found in out.items()}
-    order = sorted(out, key=lambda who: (first[who]["status"] != "ok", first[who]["value"]))
-    return {who: out[who] for who in order}
+    found = [(", ".join(who), rows["agreement"], rows) for who, rows in out.items()]
+    found.sort(key=lambda one: (one[1]["status"] != "ok", one[1]["value"]))
+    return [(who, rows) for who, _, rows in found]
 
 
 def sentences(report: Report) -> Iterator[str]:
     """What the numbers say."""
-    everybody = _of(report, 0)[()]
+    ((_, everybody),) = _of(report, 0)
     ac1 = "ac2" if "ac2" in everybody else "ac1"
-    ac, alpha = everybody[ac1]["value"], everybody["alpha"]["value"]
+    agreed, alpha, ac = (everybody[one]["value"] for one in ("agreement", "alpha", ac1))
     who, of = report["n_annotators"], plural(report["n_items"], "item")
-    agreed = share(everybody["agreement"]["value"])
     of += f", {plural(who, 'annotator')}" if who else ""
-    yield f"Two annotators who label an item say the same in {agreed} of cases ({of})."
+    yield f"Two annotators who label an item say the same in {share(agreed)} of cases ({of})."
     if alpha is None:
         yield "All their labels are of one class, so that agreement beyond chance is undefined."
     else:
@@ -92,12 +88,11 @@ def sentences(report: Report) -> Iterator[str]:
             f"Beyond chance that is {_WRITE(alpha)} by {COEFFICIENTS['alpha'][0]} and "
             f"{_WRITE(ac)} by {COEFFICIENTS[ac1][0]}; 1 is perfect."
         )
-        most = max(range(len(report["shares"])), key=lambda k: report["shares"][k])
+        most, named = max(zip(report["shares"], report["classes"], strict=True), key=itemgetter(0))
         if ac - alpha > _APART:
             yield (
-                f"They differ because {share(report['shares'][most])} of the labels are "
-                f"{name(report['classes'][most])}: alpha and kappa put nearly all such agreement "
-                "down to chance."
+                f"They differ because {share(most)} of the labels are {name(named)}: alpha and "
+                "kappa put nearly all such agreement down to chance."
             )
     if found := report["independence"]:
         p = f"p = {found['p_value']:.3f}".replace("0.", ".", 1)
@@ -110,50 +105,33 @@ def sentences(report: Report) -> Iterator[str]:
 
 def tables(report: Report) -> Iterator[Node]:
     """A table of all annotators; of each with the others, and of pairs, where they are known."""
-    everybody = _of(report, 0)
-    metrics = {metric: COEFFICIENTS[metric][0] for metric in everybody[()]}
-    level = everybody[()]["agreement"]["confidence_level"]
-    if level is not None:
-        yield Para(f"In brackets are {percent(level)} intervals.", "soft")
+    ((_, everybody),) = _of(report, 0)
     coefficients = tuple(
-        Row(metrics[metric], one["value"], one["low"], one["high"], one["status"])
-        for metric, one in everybody[()].items()
+        Row(COEFFICIENTS[metric][0], one["value"], one["low"], one["high"], one["status"])
+        for metric, one in everybody.items()
     )
+    level = everybody["agreement"]["confidence_level"]
     block = Block("agreement", None, coefficients, level, writes=_WRITE)
-    yield Forest(block, block.rows, common_axis([block]), "Of all annotators", "Coefficient",
-                 on="page")  # fmt: skip
-    yield _table(everybody, metrics, "Of all annotators", whole=True, on="text")
-    ac1 = "ac2" if "ac2" in metrics else "ac1"
-    metrics = {"agreement": "say the same", ac1: ac1.upper(), "alpha": "alpha",
-               "cohen_kappa": "kappa", "pabak": "PABAK"}  # fmt: skip
+    yield Forest(block, block.rows, common_axis([block]), "Of all annotators", "Coefficient")
+    ac1 = "ac2" if "ac2" in everybody else "ac1"
+    heads = {"agreement": "say the same", ac1: ac1.upper(), "alpha": "alpha",
+             "cohen_kappa": "kappa", "pabak": "PABAK"}  # fmt: skip
     for named, caption in (
         (1, "Each annotator with the others who labeled the same items"),
         (2, "Two annotators on the items that both labeled"),
     ):
-        if rows := _of(report, named):
-            table = _table(rows, metrics, caption, most=_MOST_PRINTED)
+        rows = _of(report, named)
+        cells = [
+            [who, f"{found['agreement']['n_items']:,}",
+             *(with_interval(found[one], _WRITE) for one in heads)]
+            for who, found in rows
+        ]  # fmt: skip
+        chips = [found["agreement"]["status"] for _, found in rows]
+        table = Table(["", "items", *heads.values()], cells, caption, style="losses",
+                      chips=chips, most=_MOST_PRINTED)  # fmt: skip
+        if rows:
             yield Fold(caption, [table], f"{len(rows):,}, who agree least first",
                        open=len(rows) <= _MOST_OPEN)  # fmt: skip
-
-
-def _table(
-    rows: Mapping[tuple[str, ...], Coefficients], metrics: Mapping[str, str], caption: str,
-    **more: Any,
-) -> Table:  # fmt: skip
-    """Annotators or pairs a row, a coefficient a column."""
-    cells = [
-        [
-            ", ".join(who) or "All annotators", f"{found['agreement']['n_items']:,}",
-            *("-" if found[one]["value"] is None else with_interval(found[one], _WRITE)
-              for one in metrics),
-        ]
-        for who, found in rows.items()
-    ]  # fmt: skip
-    statuses = [found["agreement"]["status"] for found in rows.values()]
-    return Table(
-        ["", "items", *metrics.values()], cells, caption, style="losses", **more,
-        chips=["" if status == "undefined" else status for status in statuses],
-    )  # fmt: skip
 
 
 def terms(report: Report) -> dict[str, str]:

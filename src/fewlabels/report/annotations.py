@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from fewlabels.errors import listed
 from fewlabels.report import agreement
 from fewlabels.report.axis import profile
-from fewlabels.report.blocks import Block, Report, Verdict, blocks, common_axis, verdict
+from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.document import (
     Document,
     Drawing,
@@ -28,7 +28,16 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
-from fewlabels.report.words import capital, classes_text, made_by, percent, plural, share
+from fewlabels.report.rows import grouped
+from fewlabels.report.words import (
+    capital,
+    classes_text,
+    enumerated,
+    made_by,
+    percent,
+    plural,
+    share,
+)
 
 LOSSES = {
     "accuracy": (
@@ -41,7 +50,8 @@ LOSSES = {
     ),
     "EL": (
         "distance from their shares", "epistemic loss: squared distance of the probabilities from "
-        "the shares of the labels that annotators give; 0 is a perfect match",
+        "the shares of the labels that annotators give. What few labels add by chance is taken "
+        "off; 0 is a perfect match",
     ),
     "CL": (
         "of it by calibration", "calibration loss: the part of EL that calibration could remove",
@@ -50,171 +60,139 @@ LOSSES = {
         "of it by the classifier", "dispersion loss: the rest of EL, for a better classifier",
     ),
     "CE": ("calibration error", "the square root of CL, so in units of probability"),
-    "L_disagreement": (
-        "error of the prediction", "squared error of the predicted probability that two annotators "
-        "disagree",
-    ),
-    "CL_disagreement": ("of it by calibration", "the part of it that calibration could remove"),
-    "CE_disagreement": (
-        "calibration error", "the square root of that: how far off the predicted disagreement is",
-    ),
 }  # fmt: skip
-"""The losses of classes, then of disagreement: what a column says, and what each is."""
+"""What a column says, and what each loss is."""
 
-_OF_CLASSES, _OF_PAIRS = [*LOSSES][:6], [*LOSSES][6:]
 _OF_STATISTIC = ("L", "CL", "CE", "EL")
-"""What is shown of any other statistic of labels; its name follows an underscore."""
+"""What is shown of a statistic of labels, where it is known; its name follows an underscore."""
+
+_ORDERING = {
+    "EL": ("the shares of the annotators' labels", "0 is a perfect match"),
+    "L": ("single labels", "smaller is better"),
+}
+"""What orders the classifiers: from what a distance by it is, and which values are good."""
 
 _OF_GROUPS = {"EL": "EL", "CL": "CL", "DL": "DL", "CE_disagreement": "CE of pairs", "CE": "CE"}
 _FAMILIES = {
+    "disagreement": "how often annotators disagree",
     "unanimity": "whether {} labels of an item are all the same",
     "majority_strength": "share of the most frequent class among {} labels of an item",
 }
 
-_PRINTED: dict[str, Any] = {"whole": True, "most": 20}
+_MOST_PRINTED = 20
 """With more classifiers, only the nearest are printed."""
 
 _BELOW = (
-    " A loss below 0 cannot be told from 0. Few labels add to a loss by chance, and the estimate "
+    "A loss below 0 cannot be told from 0. Few labels add to a loss by chance, and the estimate "
     "takes that off again (it is unbiased). So a true 0 comes out below 0 about as often as above."
 )
 
-_OPEN_CLASSES, _MOST_CLASSES, _MOST_DIAGRAMS = 3, 30, 240
-"""Classes of a classifier whose diagrams are in sight, and all that are drawn; with many
-classifiers each gets fewer, so that a page has at most so many. The JSON has all."""
+Bin = Mapping[str, Any]
 
-_DRAWN = (None, 8, 4, 2)
+_OPEN_CLASSES = 3
+"""Classes of a classifier whose diagrams are in sight; others are folded."""
+
+_DRAWN = ((40, 30), (8, 20), (4, 10), (2, 5))
 LEVELS = len(_DRAWN)
-"""Classifiers whose diagrams a page has, fewer at each level."""
+"""Classifiers and classes whose diagrams a page has, fewer at each level; the JSON has all."""
 
 
-@dataclass(frozen=True)
-class Assessed:
-    """The report, with its estimates by group and metric."""
+class Assessed(NamedTuple):
+    """The report, its estimates by group, metric and classifier, and who comes nearest to labels.
+
+    `models` are in this order, which is by EL, or by L if no item has two labels.
+    """
 
     report: Report
+    rows: Mapping[tuple[str | None, str, str], tuple[Block, Row]]
+    models: Sequence[str]
+    best: Verdict | None
 
-    @cached_property
-    def blocks(self) -> dict[tuple[str | None, str], Block]:
-        """The estimates by group and metric, in the order in which they are shown."""
-        info = {
-            row["metric"]: {
-                "direction": 1 if row["metric"] == "accuracy" else -1,
-                "bounds": (0.0, 1.0) if row["metric"] == "accuracy" else None,
-            }
-            for row in self.report["estimates"]
-        }
-        shown = blocks({**self.report, "metric_info": info})
-        return {(block.group, block.metric): block for block in shown}
+    @classmethod
+    def from_report(cls, report: Report) -> Assessed:
+        """All estimates, read once."""
+        info: dict[str, Any] = {row["metric"]: {"direction": -1} for row in report["estimates"]}
+        info["accuracy"] = {"direction": 1, "bounds": (0.0, 1.0)}
+        shown = blocks({**report, "metric_info": info})
+        ordering = {block.metric: verdict(block) for block in shown if block.group is None}
+        best = ordering.get("EL") or ordering.get("L")
+        models = [row.model for row in best.block.ranked()] if best else report["models"]
+        rows = {(b.group, b.metric, row.model): (b, row) for b in shown for row in b.rows}
+        return cls(report, rows, models, best)
 
-    @cached_property
-    def nearest(self) -> Block:
-        """Metric that orders the classifiers: EL, or L if no item has two labels."""
-        block = self.blocks[None, "EL"]
-        defined = any(row.value is not None for row in block.rows)
-        return block if defined else self.blocks[None, "L"]
-
-    @cached_property
-    def models(self) -> Sequence[str]:
-        """Classifiers, the nearest to the labels first."""
-        return [row.model for row in self.nearest.ranked()] if self.report["models"] else []
-
-    @cached_property
-    def verdict(self) -> Verdict | None:
-        """The classifier named first; None if none could be assessed."""
-        return verdict(self.nearest) if self.report["models"] else None
-
-    def value(self, model: str, metric: str) -> float | None:
-        """An estimate for all items."""
-        rows = self.blocks[None, metric].rows
-        return next(row.value for row in rows if row.model == model)
+    @property
+    def level(self) -> str:
+        """What is said of the intervals."""
+        level = next((row["confidence_level"] for row in self.report["estimates"]), None)
+        return "" if level is None else f"{percent(level)} intervals"
 
     def table(
         self, caption: str, metrics: Mapping[str, str], groups: Sequence[str | None] = (None,),
         rates: Mapping[str, Any] | None = None, **more: Any,
     ) -> Table:  # fmt: skip
         """A row for each group and classifier, and a column for each metric, by its heading."""
-        rows, chips = [], []
-        for group in groups:
-            shown = [self.blocks[group, metric] for metric in metrics]
-            for found in zip(*(block.in_order(self.models) for block in shown), strict=True):
-                row = [*([] if group is None else [group]), found[0].model]
-                if rates is not None:
-                    own = rates.get(found[0].model)
-                    row += [share(own[k]) if own else "-" for k in ("observed", "predicted")]
-                figures = (b.figures(one) for b, one in zip(shown, found, strict=True))
-                rows.append(row + [" ".join(filter(None, cell)) for cell in figures])
-                statuses = (one.status for one in found)
-                chips.append(next((s for s in statuses if s not in ("ok", "undefined")), ""))
+        rows, chips, seen = [], [], ("observed", "predicted") if rates else ()
+        for group, model in itertools.product(groups, self.models):
+            found = [self.rows[group, metric, model] for metric in metrics]
+            known = (rates or {}).get(model)
+            rows.append([
+                *filter(None, [group]), model, *(share(known[k]) if known else "-" for k in seen),
+                *(" ".join(filter(None, block.figures(row))) for block, row in found),
+            ])  # fmt: skip
+            statuses = (row.status for _, row in found)
+            chips.append(next((s for s in statuses if s not in ("ok", "undefined")), ""))
         names = ["group", "classifier"][groups[0] is None :]
-        head = [*names, *(() if rates is None else ("observed", "predicted")), *metrics.values()]
-        return Table(head, rows, caption, "l" * len(names) + "r", names=len(names), chips=chips,
-                     style="losses", **more)  # fmt: skip
+        return Table([*names, *seen, *metrics.values()], rows, caption, "l" * len(names) + "r",
+                     names=len(names), chips=chips, style="losses", **more)  # fmt: skip
+
+    def losses(self, of: Iterable[str], statistic: str = "", **more: Any) -> Table:
+        """The losses of classes, or of another statistic; of many classifiers a text has few."""
+        metrics = {f"{one}{statistic}": f"{LOSSES[one][0]} ({one})" for one in of}
+        known = {metric for _, metric, _ in self.rows}
+        heads = {metric: head for metric, head in metrics.items() if metric in known}
+        caption = f"Losses of {statistic[1:] or 'the classes'}"
+        return self.table(caption, heads, whole=True, most=_MOST_PRINTED, **more)
 
 
-def _heads(metrics: Sequence[str], suffix: str = "") -> dict[str, str]:
-    """Headings of columns of losses, by metric."""
-    return {f"{one}{suffix}": f"{LOSSES[one][0]} ({one})" for one in metrics}
-
-
-def _removable(found: Assessed) -> str:
-    """How much of the first classifier's EL calibration could remove; "" if EL is unknown."""
-    best = found.verdict
-    if best is None or found.nearest.metric != "EL" or best.leader.value is None:
-        return ""
-    if best.leader.status == "contradicted":
+def _removable(found: Assessed, leader: Row) -> str:
+    """How much of the first classifier's EL calibration could remove; "" if that is unknown."""
+    if leader.status == "contradicted":
         return (
             "No squared distance is below 0, so the labels of an item are not independent: "
             "`--panel fixed` takes the labels of these annotators for the distribution."
         )
-    if best.leader.value <= 0:
-        return (
-            "That cannot be told from 0: the labels show no distance. (The estimate is unbiased, "
-            "so a true 0 comes out below 0 about as often as above.)"
-        )
-    removed, left = (found.value(best.leader.model, metric) for metric in ("CL", "DL"))
-    write = found.nearest.write
-    if removed is None or left is None:
+    if (leader.value or 0.0) <= 0:
+        return "That cannot be told from 0: the labels show no distance."
+    block, _ = found.rows[None, "EL", leader.model]
+    losses = [found.rows[None, metric, leader.model][1].value for metric in ("CL", "DL")]
+    removed, left = (block.write(max(loss or 0.0, 0.0)) for loss in losses)
+    if None in losses:
         return ""
-    if removed <= 0:
-        return (
-            "The labels show nothing that calibration could remove; all of it takes a better "
-            f"classifier (DL {write(left)})."
-        )
-    if left <= 0:
-        return f"Calibration could remove all of it (CL {write(removed)})."
     return (
-        f"Calibration could remove {write(removed)} of it (CL); the other {write(left)} (DL) takes "
-        "a better classifier."
+        f"Calibration could remove {removed} of it (CL); the other {left} (DL) takes a better "
+        "classifier."
     )
 
 
 def _answer(found: Assessed) -> Iterator[str]:
-    """The first paragraphs."""
-    best = found.verdict
+    """Who comes nearest to the labels, how near, and what could be done about the rest."""
+    best = found.best
     if best is None:
-        if found.report["models"]:
-            yield "No classifier could be judged: no item has both a label and a prediction."
-        elif agreed := found.report.get("agreement"):
-            yield " ".join(agreement.sentences(agreed))
+        yield "No classifier could be judged: no item has both a label and a prediction."
         return
-    leader, block = name(best.leader.model), found.nearest
-    value, interval = block.figures(best.leader)
-    what = "the shares of the annotators' labels" if block.metric == "EL" else "single labels"
-    sentences, whose = [], leader
+    leader = whose = name(best.leader.model)
     if best.n_ranked > 1:
         many, whose = plural(best.n_ranked, "classifier"), "its probabilities"
-        sentences = [f"Of {many}, {leader} comes nearest to what annotators say."]
-    if n := len(best.rivals):
-        one, s = ("", "s") if n == 1 else ("s", "")
-        overlap = f"interval{one} of {plural(n, 'other')} overlap{s}"
-        sentences.append(f"The {overlap} with its own, so the order is not settled.")
-    figures = " ".join(filter(None, [strong(value), interval]))
-    sentences.append(
-        f"The squared distance of {whose} from {what} is {figures} ({block.metric}; "
-        f"{'0 is a perfect match' if block.metric == 'EL' else 'smaller is better'})."
-    )
-    yield " ".join([*sentences, _removable(found)]).strip()
+        yield f"Of {many}, {leader} comes nearest to what annotators say."
+    if best.rivals:
+        rivals = enumerated([name(row.model) for row in best.rivals], 3)
+        yield f"The order is not settled: its interval overlaps with that of {rivals}."
+    metric, figures = best.block.metric, best.block.figures(best.leader)
+    distance = " ".join(filter(None, [strong(figures[0]), figures[1]]))
+    what, zero = _ORDERING[metric]
+    yield f"The squared distance of {whose} from {what} is {distance} ({metric}; {zero})."
+    if metric == "EL":
+        yield _removable(found, best.leader)
     if rates := found.report["diagnostics"]["disagreement"].get(best.leader.model):
         observed, predicted = strong(share(rates["observed"])), strong(share(rates["predicted"]))
         yield f"Two annotators disagree on {observed} of the items; {leader} predicts {predicted}."
@@ -222,88 +200,62 @@ def _answer(found: Assessed) -> Iterator[str]:
 
 def _losses(found: Assessed) -> Iterator[Section]:
     """The losses of all classifiers: of classes, of disagreement, of other statistics."""
-    diagnostics, block = found.report["diagnostics"], found.nearest
-    by_shares = block.metric == "EL" and found.verdict is not None
-    brackets = "" if block.level is None else f" In brackets are {percent(block.level)} intervals."
-    below = any(
-        row.value is not None and row.value < 0 and row.status != "contradicted"
-        for shown in found.blocks.values()
-        for row in shown.rows
-    )
-    forest = Forest(block, block.ranked(), common_axis([block]), f"Classifiers by {block.metric}")
-    yield Section(f"How far from {'the label distribution' if by_shares else 'the labels'}", [
-        Para(
-            "The squared distance of the probabilities from the shares of the labels that "
-            "annotators give (EL), without what few labels add by chance. Smaller is better; 0 is "
-            "a perfect match."
-            if by_shares
-            else "The squared distance of the probabilities from single labels (L). Smaller is "
-            "better.", "soft",
-        ),
-        *([forest] if found.verdict else []),
-        Section("All losses of the classes", [
-            Para(
-                "The distance from the shares (EL) has two parts, EL = CL + DL: what calibration "
-                f"could remove, and what takes a better classifier.{brackets}{below * _BELOW}",
-                "soft",
-            ),
-            found.table("Losses of the classes", _heads(_OF_CLASSES), **_PRINTED),
-        ]),
-    ])  # fmt: skip
-    rates = diagnostics["disagreement"]
-    twice = plural(diagnostics["n_items_of_two_labels"], "item")
-    yield Section("How often annotators disagree", [
-        Para(
-            "How often two annotators of an item disagree, how often each classifier expects them "
-            f"to, and how far off it is. It is of the {twice} with two labels or more, as EL is.",
-            "soft",
-        ),
-        found.table("Disagreement of two annotators", _heads(_OF_PAIRS), rates=rates, **_PRINTED),
-    ] if rates else [
-        Para("No item has two labels, so nobody can say how often annotators disagree. Ask a "
-             "second annotator about some items."),
-    ])  # fmt: skip
-    for statistic in diagnostics["statistics"]:
-        match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", statistic)
-        what = _FAMILIES[match[1]].format(match[2]) if match else name(statistic)
-        named = name(f"_{statistic}")
-        yield Section(capital(what), [
+    diagnostics, body, losses = found.report["diagnostics"], list[Node](), list[Node]()
+    if found.best is not None:
+        block, rows = found.best.block, found.best.block.ranked()
+        body.append(Forest(block, rows, common_axis([block]), f"Classifiers by {block.metric}"))
+    if any(
+        (row.value or 0.0) < 0 and row.status != "contradicted" for _, row in found.rows.values()
+    ):
+        losses.append(Para(_BELOW, "soft"))
+    losses.append(found.losses(LOSSES))
+    body.append(Section("All losses of the classes", losses, found.level))
+    yield Section("How far from what annotators say", body)
+    for statistic in ("disagreement", *diagnostics["statistics"]):
+        rates = diagnostics["disagreement"] if statistic == "disagreement" else None
+        kind, _, n = (statistic, "", "") if rates is not None else statistic.rpartition("_")
+        losses = [
             Para("Losses of what each classifier expects of it; in the JSON their names end in "
-                 f"{named}.", "soft"),
-            found.table(statistic, _heads(_OF_STATISTIC, f"_{statistic}"), **_PRINTED),
-        ])  # fmt: skip
+                 f"{name(f'_{statistic}')}.", "soft"),
+            found.losses(_OF_STATISTIC, f"_{statistic}", rates=rates),
+        ]  # fmt: skip
+        if rates == {}:
+            losses = [Para("No item has two labels, so nobody can say. Ask a second annotator "
+                           "about some items.")]  # fmt: skip
+        what = _FAMILIES[kind].format(n) if kind in _FAMILIES else name(statistic)
+        yield Section(capital(what), losses, "" if rates == {} else found.level)
 
 
 def document(report: Report, *, level: int = 0) -> Document:
     """All that is said of `Assessment.to_dict`."""
-    found, agreed = Assessed(report), report.get("agreement")
-    models, diagnostics = report["models"], report["diagnostics"]
+    agreed, diagnostics = report["agreement"], report["diagnostics"]
+    if not report["models"]:
+        only = "There are no classifiers with probabilities to judge, only annotators."
+        people = agreement.document(agreed)
+        return replace(people, report=report, basis=[only], foot=[made_by(report)],
+                       warnings=report["warnings"])  # fmt: skip
+    found = Assessed.from_report(report)
     sizes = sorted(map(int, report["labels_per_item"]))
     each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
     labels = f"{plural(report['n_labels'], 'label')} of {plural(report['n_annotated'], 'item')}"
     labels += f", {each} each" if report["n_annotated"] > 1 else ""
-    groups = list(dict.fromkeys(group for group, _ in found.blocks if group is not None))
-    terms = {one: sentence(meaning) for one, (_, meaning) in LOSSES.items() if models}
+    groups = list(dict.fromkeys(group for group, *_ in found.rows if group is not None))
+    terms = {one: sentence(meaning) for one, (_, meaning) in LOSSES.items()}
     terms |= agreement.terms(agreed) if agreed else {}
     terms["Labels"] = (
         "What annotators say of an item; several may differ, and none of them is called the truth. "
         "A known label of an item without counts is one."
     )
     applied, panel = (diagnostics.get(key) for key in ("calibration", "panel"))
-    said = [Para(" ".join(agreement.sentences(agreed)), "soft")] if agreed and models else []
     return Document(
-        "How well do the classifiers predict what annotators say?"
-        if models else "How far do annotators agree?",
+        "How well do the classifiers predict what annotators say?",
         report,
         head=[
             f"{plural(report['n_items'], 'item')}; {labels}; {classes_text(report)}",
             f"Classes: {listed(report['classes'], 12)}",
         ],
-        answer=[*_answer(found)],
+        answer=[" ".join(filter(None, _answer(found)))],
         basis=[
-            *([] if models else [
-                "There are no classifiers with probabilities to judge, only annotators."
-            ]),
             *([f"Applied first: {name(applied)}."] if applied else []),
             *([f"Annotators: a fixed panel of {panel}."] if panel else []),
         ],
@@ -311,18 +263,18 @@ def document(report: Report, *, level: int = 0) -> Document:
             "Items": report["n_items"], "With labels": report["n_annotated"],
             "With two or more": diagnostics["n_items_of_two_labels"],
             "Labels": report["n_labels"], "Labels of an item": each,
-            "Classifiers": len(models), "Classes": len(report["classes"]),
-            "Positive class": report.get("positive") and name(report["positive"]),
+            "Classifiers": len(report["models"]), "Classes": len(report["classes"]),
         },
         body=[
-            *(_losses(found) if models else ()),
-            *([Section("How far annotators agree", [*said, *agreement.tables(agreed)])]
-              if agreed else ()),
+            *_losses(found),
+            *([Section("How far annotators agree", [
+                Para(" ".join(agreement.sentences(agreed)), "soft"), *agreement.tables(agreed),
+            ])] if agreed else []),
             *([Section("By group", [found.table("Losses by group", _OF_GROUPS, groups)])]
-              if groups else ()),
+              if groups else []),
             Section("What the words mean", [Terms(terms)], on="text"),
         ],
-        more=[*_diagrams(found, _DRAWN[level])],
+        more=[*_diagrams(found, *_DRAWN[level])],
         terms=terms,
         foot=[made_by(report)],
         warnings=report["warnings"],
@@ -332,76 +284,64 @@ def document(report: Report, *, level: int = 0) -> Document:
 # --- diagrams of a page ---------------------------------------------------------------------------
 
 
-def _diagrams(found: Assessed, most: int | None) -> Iterator[Section]:
+def _diagrams(found: Assessed, most: int, classes: int) -> Iterator[Section]:
     """Reliability of the first classifiers, and where their loss lies."""
-    report, level = found.report, found.nearest.level if found.report["models"] else None
-    by: dict[tuple[str, str], dict[Any, list[Mapping[str, Any]]]] = {}
-    for kind in ("reliability", "dispersion", "disagreement_reliability"):
-        for row in report[kind]:
-            by.setdefault((kind, row["model"]), {}).setdefault(row.get("class"), []).append(row)
-    drawn = [model for model in found.models if ("dispersion", model) in by]
-    folds = [
-        Fold(name(model), [Group("pair", [*_portrait(report, model, by)])], style="profile",
-             open=k == 0 or len(drawn[:most]) <= 2)
-        for k, model in enumerate(drawn[:most])
-    ]  # fmt: skip
-    undrawn = plural(len(drawn) - len(folds), "more classifier")
-    range_ = "" if level is None else f", with the {percent(level)} interval as a shaded range"
-    if folds:
-        yield Section(
-            "Reliability and where the loss lies",
-            [
-                Para(
-                    "A reliability diagram shows how often annotators choose a class, or disagree, "
-                    f"at each predicted probability{range_}. Larger points hold more items; on the "
-                    "diagonal the classifier is calibrated. Below it, bars show how much the items "
-                    "at each probability add to the loss.", "soft",
-                ),
-                Legend([
-                    ("diagonal", "perfect calibration"),
-                    ("calibration", "calibration could remove it (CL)"),
-                    ("dispersion", "takes a better classifier (DL)"),
-                ]),
-                Group("stack", folds),
-                *([Para(f"Not drawn, for the page to stay short: {undrawn}.", "soft")]
-                  if len(drawn) > len(folds) else []),
-            ],
-            on="page",
-        )  # fmt: skip
+    kinds = ("dispersion", "reliability", "disagreement_reliability")
+    bins = [grouped(found.report[kind], itemgetter("model")) for kind in kinds]
+    drawn = [model for model in found.models if model in bins[0]]
+    folds: list[Node] = []
+    for k, model in enumerate(drawn[:most]):
+        portrait = _portrait(model, [of.get(model, []) for of in bins], classes)
+        folds.append(Fold(name(model), [Group("pair", [*portrait])], style="profile",
+                          open=k == 0 or len(drawn[:most]) <= 2))  # fmt: skip
+    if len(drawn) > most:
+        undrawn = plural(len(drawn) - most, "more classifier")
+        folds.append(Para(f"Not drawn, for the page to stay short: {undrawn}.", "soft"))
+    about = (
+        "A reliability diagram shows how often annotators choose a class, or disagree, at each "
+        f"predicted probability{found.level and f', shaded with {found.level}'}. Larger points "
+        "hold more items; on the diagonal the classifier is calibrated. Below it, bars show how "
+        "much the items at each probability add to the loss."
+    )
+    legend = Legend([
+        ("diagonal", "perfect calibration"),
+        ("calibration", "calibration could remove it (CL)"),
+        ("dispersion", "takes a better classifier (DL)"),
+    ])  # fmt: skip
+    if drawn:
+        yield Section("Reliability and where the loss lies",
+                      [Para(about, "soft"), legend, Group("stack", folds)], on="page")  # fmt: skip
 
 
-def _portrait(report: Report, model: str, by: Mapping[Any, Any]) -> Iterator[Node]:
+def _portrait(model: str, bins: Sequence[Sequence[Bin]], most: int) -> Iterator[Node]:
     """What is drawn of a classifier: disagreement, the first classes, the folded ones."""
-    maps: Mapping[Any, list[Mapping[str, Any]]] = by["dispersion", model]
-    most = max(_OPEN_CLASSES, min(_MOST_CLASSES, _MOST_DIAGRAMS // len(report["models"])))
+    maps, reliability = (grouped(rows, itemgetter("class")) for rows in bins[:2])
     # By their part of the epistemic loss; of two, which mirror each other, the last.
     classes = sorted(maps, key=lambda one: -sum(row["EL_plugin"] or 0.0 for row in maps[one]))
-    if len(report["classes"]) == 2:
-        classes = list(maps)[-1:]
-    # All classes of a classifier share a scale, so that they can be compared. A debiased loss below
-    # 0 is drawn as 0, and said as it is.
-    losses = {
-        one: [(max(row["CL"] or 0.0, 0.0), max(row["DL"] or 0.0, 0.0), row) for row in rows]
-        for one, rows in maps.items()
-    }
-    top = max((cl + dl for bars in losses.values() for cl, dl, _ in bars), default=0.0)
-    scale = 100 / top if top > 0 else 0.0
+    classes = [*maps][-1:] if len(maps) == 2 else classes
+
+    def loss(row: Bin, of: str) -> float:
+        """A debiased loss below 0 is drawn as 0, and said as it is."""
+        return max(row[of] or 0.0, 0.0)
+
+    # All classes of a classifier share a scale, so that they can be compared.
+    top = max(loss(row, "CL") + loss(row, "DL") for rows in maps.values() for row in rows)
 
     def diagrams(one: Any) -> Group:
         # In percent from the lower left corner, one loss on the other.
         bars = [
             {
-                "left": 100 * row["low"], "width": 100 * (row["high"] - row["low"]),
-                "calibration": scale * cl, "dispersion": scale * dl, "source": row,
+                "left": 100 * row["low"], "width": 100 * (row["high"] - row["low"]), "source": row,
+                "calibration": 100 * loss(row, "CL") / (top or 1.0),
+                "dispersion": 100 * loss(row, "DL") / (top or 1.0),
             }
-            for cl, dl, row in losses[one]
+            for row in maps[one]
         ]  # fmt: skip
-        bins = _reliability(model, f"P({one})", by["reliability", model][one])
-        return Group("class", [bins, Drawing("loss_map", {"name": one, "bars": bars, "top": top},
-                                             model)])  # fmt: skip
+        loss_map = Drawing("loss_map", {"name": one, "bars": bars, "top": top}, model)
+        return Group("class", [_reliability(model, f"P({one})", reliability[one]), loss_map])
 
-    if pairs := by.get(("disagreement_reliability", model), {}).get(None):
-        yield Group("class", [_reliability(model, "disagreement", pairs)])
+    if bins[2]:
+        yield Group("class", [_reliability(model, "disagreement", bins[2])])
     yield from map(diagrams, classes[:_OPEN_CLASSES])
     if folded := classes[_OPEN_CLASSES:most]:
         more = plural(len(folded), "more class", "more classes")
@@ -412,16 +352,15 @@ def _portrait(report: Report, model: str, by: Mapping[Any, Any]) -> Iterator[Nod
         yield Para(f"{more}, with the smallest losses, in the JSON", "soft")
 
 
-def _reliability(model: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> Drawing:
+_OF_BINS = {
+    "low": "from", "high": "to", "mean_probability": "predicted", "label_frequency": "observed",
+    "frequency_low": "low", "frequency_high": "high", "share": "weight",
+}  # fmt: skip
+"""Names of the numbers of a bin, here and where scores are plotted."""
+
+
+def _reliability(model: str, kind: str, rows: Sequence[Bin]) -> Drawing:
     """A reliability diagram as the plots of scores draw theirs."""
-    bins = [
-        {
-            "from": row["low"], "to": row["high"], "predicted": row["mean_probability"],
-            "observed": row["label_frequency"], "low": row["frequency_low"],
-            "high": row["frequency_high"], "weight": row["share"],
-        }
-        for row in rows
-    ]  # fmt: skip
-    n_items = sum(row["n_items"] for row in rows)
-    source = {"model": model, "n_items": n_items, "missing": 0}
+    bins = [{there: row[here] for here, there in _OF_BINS.items()} for row in rows]
+    source = {"model": model, "n_items": 0, "missing": 0}
     return Drawing("reliability", profile(source | {"reliability": {"kind": kind, "bins": bins}}))

@@ -28,26 +28,14 @@ class Axis:
         written = dict(zip(self.ticks, self.labels, strict=True))
         return written.get(self.low, f"{self.low:.3g}"), written.get(self.high, f"{self.high:.3g}")
 
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        """Position and label of each tick."""
+        return [*zip(map(self.at, self.ticks), self.labels, strict=True)]
+
     def at(self, value: float) -> float:
         """Position of the value, from 0 (left) to 1; values outside are put at the end."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
-
-
-@dataclass(frozen=True)
-class Scale:
-    """An axis with its ticks at their positions."""
-
-    axis: Axis
-
-    def at(self, value: float) -> float:
-        """Position from 0 to 1."""
-        return self.axis.at(value)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """Position and label of each tick."""
-        marks = zip(self.axis.ticks, self.axis.labels, strict=True)
-        return [(self.axis.at(tick), label) for tick, label in marks]
 
 
 def fit_axis(
@@ -103,8 +91,8 @@ def fit_axis(
 class Panel:
     """A plot of `height` pixels, which paths write with so many `digits`."""
 
-    x: Scale
-    y: Scale
+    x: Axis
+    y: Axis
     height: int
     digits: int = 1
 
@@ -131,8 +119,7 @@ class Panel:
 
     def level(self, y: float | None) -> Lines:
         """A line from edge to edge; none if unknown."""
-        ends = (self.x.axis.low, self.x.axis.high)
-        return [] if y is None else [[(x, y) for x in ends]]
+        return [] if y is None else [[(self.x.low, y), (self.x.high, y)]]
 
 
 class Strip(NamedTuple):
@@ -229,41 +216,24 @@ class Histogram(NamedTuple):
     labeled_other: list[float]
 
 
-class Bin(NamedTuple):
-    """A bin of the reliability diagram; coordinates in percent from the lower left corner.
-
-    `labeled` is the frequency among labeled items and the ends of its interval, where it is shown.
-    """
-
-    left: float
-    width: float
-    low: float | None
-    high: float | None
-    predicted: float
-    observed: float
-    radius: float
-    source: Mapping[str, float]
-    labeled: tuple[float, ...] | None = None
-
-
 class Profile(NamedTuple):
-    """The plots of one classifier: histograms of its scores, and reliability."""
+    """The plots of one classifier: histograms of its scores, and bins of the reliability diagram.
+
+    Bins are those of the report; the area of a point of so much `radius` shows the share of items.
+    """
 
     model: str
     n_items: int
     missing: int
     histograms: list[Histogram]
     kind: str
-    bins: list[Bin]
+    bins: list[dict[str, Any]]
 
     @property
     def view(self) -> View:
         """The reliability diagram in numbers, where there is room for one line."""
-        unit = Scale(fit_axis([0.0, 1.0], (0.0, 1.0)))
-        run = [
-            (b.predicted / 100, b.observed / 100, b.low and b.low / 100, b.high and b.high / 100)
-            for b in self.bins
-        ]
+        unit = fit_axis([0.0, 1.0], (0.0, 1.0))
+        run = [(b["predicted"], b["observed"], b["low"], b["high"]) for b in self.bins]
         return View(
             x=unit, y=unit, height=100, title="", x_name=f"predicted {self.kind}",
             y_name="observed", runs=[run], strips=(), description="",
@@ -282,34 +252,12 @@ def profile(source: Mapping[str, Any]) -> Profile:
             sorted({round(100 * s, 1) for s in entry[side] if s is not None})
             for side in ("labeled_own", "labeled_other")
         )
-        histograms.append(
-            Histogram(
-                entry["class"],
-                _outline(entry["edges"], inside, top),
-                _outline(entry["edges"], other, top),
-                labeled_inside,
-                labeled_other,
-            )
-        )
+        own, others = (_outline(entry["edges"], heights, top) for heights in (inside, other))
+        histograms.append(Histogram(entry["class"], own, others, labeled_inside, labeled_other))
     bins = reliability.get("bins") or ()
     defined = [b for b in bins if b["predicted"] is not None and b["observed"] is not None]
     most = max((b["weight"] or 0.0 for b in defined), default=0.0) or 1.0
-    drawn = [
-        Bin(
-            100 * b["from"],
-            # A bin between equal quantiles has no width; a hair of it is drawn.
-            max(100 * (b["to"] - b["from"]), 0.5),
-            None if b["low"] is None else 100 * b["low"],
-            None if b["high"] is None else 100 * b["high"],
-            100 * b["predicted"],
-            100 * b["observed"],
-            # The area of the point shows the share of items.
-            2.0 + 4.0 * math.sqrt((b["weight"] or 0.0) / most),
-            b,
-            tuple(100 * v for v in b["labeled"]) if b.get("labeled") else None,
-        )
-        for b in defined
-    ]
+    drawn = [{**b, "radius": 2 + 4 * math.sqrt((b["weight"] or 0.0) / most)} for b in defined]
     kind = reliability.get("kind", "")
     return Profile(source["model"], source["n_items"], source["missing"], histograms, kind, drawn)
 
@@ -319,9 +267,8 @@ def _outline(edges: Sequence[float], densities: Sequence[float], top: float) -> 
     if not any(densities):
         return ""
     heights = (100 - 100 * math.sqrt(density / top) for density in densities)
-    steps = (f"V{_short(h)}H{_short(100 * to)}" for h, to in zip(heights, edges[1:], strict=True))
-    return f"M{_short(100 * edges[0])} 100{''.join(steps)}V100"
-
-
-def _short(number: float) -> str:
-    return f"{number:.2f}".rstrip("0").rstrip(".")
+    steps = (
+        f"V{round(height, 2):g}H{round(100 * to, 2):g}"
+        for height, to in zip(heights, edges[1:], strict=True)
+    )
+    return f"M{round(100 * edges[0], 2):g} 100{''.join(steps)}V100"

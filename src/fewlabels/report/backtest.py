@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Para, Section, Table, name, sentence, strong
+from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     classes_text,
     count,
@@ -24,16 +26,11 @@ _MOST_PRINTED = 12
 
 def answer(report: Report) -> Iterator[str]:
     """The errors and coverage by the first metric, with the fewest and the most labels."""
-    first = report["rows"][0]
-    rows = [
-        row
-        for row in report["rows"]
-        if all(row[key] == first[key] for key in ("model", "metric", "group"))
-    ]
-    write = number_format([row["error"] for row in rows])
-    whose = f"{first['metric']}, on average over {plural(len(report['models']), 'classifier')}: "
-    if first["model"] is not None:
-        whose = f"{first['metric']} of {name(first['model'])}: "
+    (metric, _, model), rows = next(iter(_by(report).items()))
+    write = number_format(row["error"] for row in rows)
+    whose = f"{metric}, on average over {plural(len(report['models']), 'classifier')}: "
+    if model is not None:
+        whose = f"{metric} of {name(model)}: "
     for n in dict.fromkeys((report["labels"][0], report["labels"][-1])):
         each = [
             f"{write(row['error'])} with {row['method']}"
@@ -45,51 +42,47 @@ def answer(report: Report) -> Iterator[str]:
         whose = ""
 
 
-def _table(report: Report, rows: Sequence[Mapping[str, Any]], largest: float) -> Table:
-    """A row for each number of labels and method; the error also as a share of the largest."""
-    write = number_format([row[key] for row in rows for key in ("error", "bias", "width")])
-    cells = [
-        [
-            row["method"],
-            count(row["n_labeled"]),
-            strong(write(row["error"])),
-            write(row["bias"]),
-            "-" if row["coverage"] is None else f"{100 * row['coverage']:.0f}%",
-            write(row["width"]),
-        ]
-        for row in rows
-    ]
-    shares = [None if row["error"] is None else row["error"] / largest for row in rows]
-    first = rows[0]
-    caption = f"{first['metric']} of {'all' if first['model'] is None else first['model']}"
-    return Table(_HEAD, cells, caption, bars=shares, bar_at=2, widest=40, style="next")
+def _by(report: Report) -> dict[Any, list[Mapping[str, Any]]]:
+    """Rows by metric, group and classifier, or their mean."""
+    return grouped(report["rows"], itemgetter("metric", "group", "model"))
 
 
 def _tables(report: Report) -> Iterator[Section]:
-    """A section for each metric and group, with a table for each classifier and for their mean."""
-    truth = {(t["model"], t["metric"], t["group"]): t for t in report["truth"]}
-    by: dict[tuple[Any, ...], dict[Any, list[Mapping[str, Any]]]] = {}
-    for row in report["rows"]:
-        of_models = by.setdefault((row["metric"], row["group"]), {})
-        of_models.setdefault(row["model"], []).append(row)
-    printed = 0
-    for (metric, group), models in by.items():
-        largest = max(row["error"] or 0.0 for rows in models.values() for row in rows) or 1.0
-        inner = []
-        for model, rows in models.items():
-            known = truth.get((model, metric, group))
-            who = f"Mean over {plural(len(report['models']), 'classifier')}"
-            if model is not None:
-                who = name(model) + (f", truth {with_interval(known)}" if known else "")
-            inner.append(
-                Section(who, [_table(report, rows, largest)],
-                        on="" if printed < _MOST_PRINTED else "page")
-            )  # fmt: skip
-            printed += 1
+    """A section for each metric and group, with a table for each classifier and for their mean.
+
+    Each has a row for each number of labels and method; the error also as a share of the largest.
+    """
+    truth = {(t["metric"], t["group"], t["model"]): t for t in report["truth"]}
+    errors = grouped(report["rows"], itemgetter("metric", "group"))
+    sections: dict[Any, list[Section]] = {}
+    for place, ((*where, model), rows) in enumerate(_by(report).items()):
+        write = number_format(row[key] for row in rows for key in ("error", "bias", "width"))
+        cells = [
+            [
+                row["method"], count(row["n_labeled"]), strong(write(row["error"])),
+                write(row["bias"]),
+                "-" if row["coverage"] is None else f"{100 * row['coverage']:.0f}%",
+                write(row["width"]),
+            ]
+            for row in rows
+        ]  # fmt: skip
+        largest = max(row["error"] or 0.0 for row in errors[*where]) or 1.0
+        who = f"Mean over {plural(len(report['models']), 'classifier')}"
+        if model is not None:
+            known = truth.get((*where, model))
+            who = name(model) + (f", truth {with_interval(known)}" if known else "")
+        bars = [row["error"] and row["error"] / largest for row in rows]
+        caption = f"{where[0]} of {'all' if model is None else model}"
+        table = Table(_HEAD, cells, caption, bars=bars, bar_at=2, widest=40, style="next")
+        sections.setdefault((*where,), []).append(
+            Section(who, [table], on="" if place < _MOST_PRINTED else "page")
+        )
+    for (metric, group), inner in sections.items():
         yield Section(metric if group is None else f"{metric}, {name(group)}", inner)
-    if printed > _MOST_PRINTED:
-        more = plural(printed - _MOST_PRINTED, "more table")
-        yield Section(f"... {more}", [Para("The JSON and the HTML report have all.")], on="text")
+    left = sum(map(len, sections.values())) - _MOST_PRINTED
+    if left > 0:
+        more = [Para("The JSON and the HTML report have all.")]
+        yield Section(f"... {plural(left, 'more table')}", more, on="text")
 
 
 def document(report: Report) -> Document:
@@ -126,26 +119,18 @@ def document(report: Report) -> Document:
             "Labels left": ", ".join(map(count, report["labels"])),
             "Runs": made if made == requested else f"{made} of {requested}",
             "Classifiers": len(report["models"]),
-            "Positive class": None if report.get("positive") is None else name(report["positive"]),
         },
         body=[
             *_tables(report),
-            Section(
-                "What the truth is",
-                [
-                    Para(
-                        f"The truth is the metric on all {n} labels. It is of these items: what it "
-                        "would be for the population that they come from is known within its "
-                        f"interval only. {whom}"
-                    ),
-                    Para(
-                        "All runs draw from the same items, so they are alike: how much they "
-                        "differ among each other is not a standard error of what is shown."
-                    ),
-                ],
-            ),
+            Section("What the truth is", [
+                Para(f"The truth is the metric on all {n} labels. It is of these items: what it "
+                     "would be for the population that they come from is known within its "
+                     f"interval only. {whom}"),
+                Para("All runs draw from the same items, so they are alike: how much they differ "
+                     "among each other is not a standard error of what is shown."),
+            ]),
         ],
         terms=terms,
         foot=[f"{term}: {meaning}" for term, meaning in terms.items()],
         warnings=report["warnings"],
-    )
+    )  # fmt: skip

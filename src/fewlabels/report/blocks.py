@@ -41,11 +41,6 @@ class Row:
     truth: float | None = None
 
     @property
-    def has_interval(self) -> bool:
-        """Whether both ends of the interval are known."""
-        return self.low is not None and self.high is not None
-
-    @property
     def ranks(self) -> bool:
         """Whether it has a value that the labels do not contradict."""
         return self.value is not None and self.status != CONTRADICTED

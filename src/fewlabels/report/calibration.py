@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fewlabels.report.blocks import Block, Report, Row, common_axis
+from fewlabels.report.diagnostics import spoken
 from fewlabels.report.document import (
     Document,
     Fold,
@@ -56,12 +57,10 @@ _TERMS = {
 
 def _fitted(entry: Mapping[str, Any]) -> str:
     """What was fitted, in a few characters."""
-    if "concentration" in entry:
-        estimate = entry["concentration"]
+    if estimate := entry.get("concentration"):
         low, high = estimate["10%"], estimate["90%"]
-        if low == high:
-            return f"alpha0 {estimate['median']:.3g}"
-        return f"alpha0 {low:.2g}..{high:.2g}"
+        same = f"{estimate['median']:.3g}"
+        return f"alpha0 {same if low == high else f'{low:.2g}..{high:.2g}'}"
     if "temperature" in entry:
         return f"temperature {entry['temperature']:.3g}"
     penalty = entry["penalty"]
@@ -77,19 +76,18 @@ def _loss(value: float | None) -> str:
 def _answer(report: Report, kind: str, loss: str) -> str:
     """Whether the first loss is lower on items that the calibration was not fitted to."""
     changes = [
-        (before - after, entry["model"], before, after)
+        (before - after, entry["model"], f"from {_loss(before)} to {strong(_loss(after))}")
         for entry in report["calibrations"]
         if (before := entry["before"][loss]) is not None
         and (after := (entry["after"] or {}).get(loss)) is not None
     ]
     if not changes:
         return f"{sentence(kind)} There are too few labels to say what it is worth on other items."
-    gain, model, before, after = max(changes, key=lambda change: change[0])
+    gain, model, values = max(changes, key=lambda change: change[0])
     what = "distance to the label distribution"
     if report["method"] == "alpha":
         what = "error of the predicted disagreement"
     start = f"On items that it was not fitted to, {kind}"
-    values = f"from {_loss(before)} to {strong(_loss(after))}"
     if len(changes) == 1:
         does = "lowers" if gain > 0 else "does not lower"
         return f"{start} {does} the {what} of {name(model)} ({loss}): {values}."
@@ -111,40 +109,30 @@ def document(report: Report) -> Document:
         kind = f"alpha-calibration ({report['concentration']})"
     entries: Sequence[Mapping[str, Any]] = report["calibrations"]
     items, labels = plural(entries[0]["n_items"], "item"), plural(entries[0]["n_labels"], "label")
-    rows = [
-        [entry["model"], _fitted(entry)]
-        + [
-            cell
-            for loss in losses
-            for cell in (
-                _loss(entry["before"][loss]),
-                strong(_loss(entry["after"][loss])) if entry["after"] else "-",
-            )
+    loss, statuses = next(iter(losses)), [one["status"] for one in entries]
+    cells, ends, parameters = [], [], []
+    for one in entries:
+        before, after = one["before"], one["after"] or {}
+        row = [one["model"], _fitted(one)]
+        for of in losses:
+            row += [_loss(before[of]), strong(_loss(after[of])) if after else "-"]
+        cells.append(row)
+        ends.append(
+            Row(one["model"], after.get(loss), None, None, one["status"], None, before[loss])
+        )
+        parameters += [
+            [one["model"], spoken(key), meaning, fact(one[key])]
+            for key, meaning in _PARAMETERS.items()
+            if key in one
         ]
-        for entry in entries
-    ]
-    loss = next(iter(losses))
-    ends = tuple(
-        Row(one["model"], (one["after"] or {}).get(loss), None, None, one["status"], None,
-            one["before"][loss])
-        for one in entries
-    )  # fmt: skip
-    block = Block(loss, None, ends, None, direction=-1, writes=_loss, truth_name="before")
+    block = Block(loss, None, tuple(ends), None, direction=-1, writes=_loss, truth_name="before")
     forest = Forest(block, ends, common_axis([block]), f"{loss} before and after")
-    parameters = [
-        [entry["model"], key.replace("_", " "), meaning, fact(entry[key])]
-        for entry in entries
-        for key, meaning in _PARAMETERS.items()
-        if key in entry
-    ]
     terms = {loss: sentence(meaning) for loss, meaning in losses.items()} | _TERMS
+    first = " (the first classifier)" * (len(entries) > 1)
     return Document(
         "What does the calibration change?",
         report,
-        head=[
-            f"{plural(report['n_items'], 'item')}; fitted to {labels} of {items}"
-            + (" (the first classifier)" if len(entries) > 1 else "")
-        ],
+        head=[f"{plural(report['n_items'], 'item')}; fitted to {labels} of {items}{first}"],
         answer=[_answer(report, kind, loss)],
         basis=[
             "The probabilities stay as they are. What is fitted is how sure they are, and so how "
@@ -162,8 +150,7 @@ def document(report: Report) -> Document:
                       on="page"),
                 Table(
                     ["classifier", "fitted", *(h for loss in losses for h in (loss, "after"))],
-                    rows, "Losses before and after the calibration", "llr",
-                    chips=[entry["status"] for entry in entries],
+                    cells, "Losses before and after the calibration", "llr", chips=statuses,
                 ),
             ]),
             Section("What was fitted", [Fold("Parameters of each classifier", [

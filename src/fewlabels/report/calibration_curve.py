@@ -20,6 +20,8 @@ from fewlabels.report.document import (
     name,
     sentence,
 )
+from fewlabels.report.estimates import sizes
+from fewlabels.report.one_classifier import WRITE, spelled
 from fewlabels.report.words import (
     classes_text,
     count,
@@ -44,7 +46,7 @@ LEVELS = len(_DRAWN)
 _OPEN = 6
 """Curves that are in sight; the others are folded."""
 
-_WRITE = number_format([1.0])
+_MOST_ANSWERS = 3
 
 _NORMS = {
     "l1": "the mean gap between probability and frequency",
@@ -73,26 +75,27 @@ def _curves(report: Report) -> Iterator[Fold]:
     for one in report["bins"]:
         by.setdefault((one["model"], one["event"]), []).append(one)
     for k, ((model, event), bins) in enumerate(by.items()):
-        what, plain = f"how often {event}, by its probability", event
+        what, kind = f"how often {event}, by its probability", event
         if report["kind"] != "top-label":
-            what = f"how often it is {name(event)}, by P({name(event)})"
-            plain = f"P({event})"
+            what, kind = f"how often it is {name(event)}, by P({name(event)})", f"P({event})"
         rows, drawn = [], []
         for one in bins:
             labeled = [one[f"labeled_{end}"] for end in ("observed", "low", "high")]
             rows.append([
-                f"{_WRITE(one['start'])}-{_WRITE(one['end'])}", count(one["n_items"]),
-                _WRITE(one["predicted"]), _frequency(one["observed"], one["low"], one["high"]),
-                count(one["n_labeled"]), _frequency(*labeled),
+                f"{WRITE(one['start'])}-{WRITE(one['end'])}", count(one["n_items"]),
+                WRITE(one["predicted"]), spelled(one["observed"], one["low"], one["high"]),
+                count(one["n_labeled"]), spelled(*labeled) if one["n_labeled"] else "-",
             ])  # fmt: skip
             drawn.append({
                 **one, "from": one["start"], "to": one["end"], "weight": one["share"],
                 "labeled": labeled if one["n_labeled"] >= _ENOUGH else None,
             })  # fmt: skip
-        source = {"model": model, "n_items": 0, "missing": 0}
-        view = profile(source | {"reliability": {"kind": plain, "bins": drawn}})
+        view = profile({
+            "model": model, "n_items": 0, "missing": 0,
+            "reliability": {"kind": kind, "bins": drawn},
+        })  # fmt: skip
         head = ["probability", "items", "mean", "all items", "labels", "labels only"]
-        table = Table(head, rows, f"Bins of {model}, {plain}", names=0)
+        table = Table(head, rows, f"Bins of {model}, {kind}", names=0)
         yield Fold(
             f"{name(model)}: {what}",
             [
@@ -104,64 +107,46 @@ def _curves(report: Report) -> Iterator[Fold]:
         )  # fmt: skip
 
 
-def _frequency(value: float | None, low: float | None, high: float | None) -> str:
-    """A frequency with its interval."""
-    entry = {"value": value, "low": low, "high": high}
-    return "-" if value is None else with_interval(entry, _WRITE)
+def _errors(report: Report) -> tuple[Table, str]:
+    """The error of each classifier by all items and by labels, with the test; the first in words.
 
-
-def _p_value(p: float | None) -> str:
-    """A p-value, as far as 1,999 simulated labelings tell."""
-    return "-" if p is None else f"{p:.3f}"
-
-
-def _errors(report: Report) -> Table:
-    """The error of each classifier on all items, of labels only, debiased, and the test."""
-    write = number_format([row["value"] for row in report["estimates"]])
-    rows = [
-        [
+    A p-value is known as far as 1,999 simulated labelings tell.
+    """
+    write, rows, phrases = number_format([row["value"] for row in report["estimates"]]), [], []
+    for row, alone in zip(report["estimates"], report["from_labels"], strict=True):
+        p = "-" if alone["p_value"] is None else f"{alone['p_value']:.3f}"
+        rows.append([
             row["model"], with_interval(row, write),
             with_interval(alone, write) if alone["n_labeled"] else "-",
-            "-" if alone["debiased"] is None else write(alone["debiased"]),
-            _p_value(alone["p_value"]),
-        ]
-        for row, alone in zip(report["estimates"], report["from_labels"], strict=True)
-    ]  # fmt: skip
+            "-" if alone["debiased"] is None else write(alone["debiased"]), p,
+        ])  # fmt: skip
+        phrase = f"{name(row['model'])} is off by {with_interval(row)}"
+        if row["value"] is None:
+            phrase = f"The error of {name(row['model'])} is not known"
+        elif alone["p_value"] is not None:
+            does = "contradict" if alone["p_value"] < _SURE else "do not contradict"
+            phrase += f"; its labels {does} its probabilities (p = {p})"
+        phrases.append(f"{phrase}.")
+    if left := len(rows) - _MOST_ANSWERS:
+        phrases[_MOST_ANSWERS:] = [f"{plural(left, 'more classifier')} below."] * (left > 0)
     head = ["classifier", "all items", "labels only", "debiased", "p-value"]
     chips = [row["status"] for row in report["estimates"]]
-    return Table(head, rows, "Errors of calibration", chips=chips)
-
-
-def _answer(report: Report) -> Iterator[str]:
-    """A sentence for each classifier, the first few."""
-    pairs = list(zip(report["estimates"], report["from_labels"], strict=True))
-    for row, alone in pairs[:3]:
-        if row["value"] is None:
-            yield f"The error of {name(row['model'])} is not known."
-            continue
-        p, verdict = alone["p_value"], ""
-        if p is not None:
-            does = "contradict" if p < _SURE else "do not contradict"
-            verdict = f"; its labels {does} its probabilities (p = {_p_value(p)})"
-        yield f"{name(row['model'])} is off by {with_interval(row)}{verdict}."
-    if len(pairs) > 3:
-        yield f"{plural(len(pairs) - 3, 'more classifier')} below."
+    return Table(head, rows, "Errors of calibration", chips=chips), " ".join(phrases)
 
 
 def document(report: Report, *, level: int = 0) -> Document:
     """All that is said of `CalibrationCurves.to_dict`."""
-    curves = [*_curves(report)]
+    curves, (errors, answer) = [*_curves(report)], _errors(report)
     drawn, confidence = curves[: _DRAWN[level]], percent(report["confidence_level"])
     bins = "of equal width" if report["binning"] == "width" else "between quantiles"
     bins = f"{report['n_bins']} {bins}"
-    sizes = f"{plural(report['n_items'], 'item')}, {count(report['n_labeled'])} labeled"
     undrawn = plural(len(curves) - len(drawn), "more curve")
     return Document(
         "Do the probabilities mean what they say?",
         report,
-        head=[f"{sizes}; {classes_text(report)}; bins: {bins}",
+        head=[f"{sizes(report)}; {classes_text(report)}; bins: {bins}",
               *(f"  {line}" for line in report["reading"])],
-        answer=[" ".join(_answer(report))],
+        answer=[answer],
         facts={
             "Items": report["n_items"], "Labels": report["n_labeled"],
             "Classifiers": len(report["models"]), "Bins": bins,
@@ -173,7 +158,7 @@ def document(report: Report, *, level: int = 0) -> Document:
                     f"{sentence(_NORMS[report['norm']])} `{report['estimates'][0]['metric']}` has "
                     f"{confidence} intervals; 0 is perfect.", "soft",
                 ),
-                _errors(report),
+                errors,
             ]),
             Section("Calibration curves", [
                 Para(

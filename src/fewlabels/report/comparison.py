@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from string import ascii_lowercase
 from typing import Any
 
 from fewlabels.report.axis import fit_axis
@@ -16,13 +19,14 @@ from fewlabels.report.document import (
     Fold,
     Forest,
     Group,
+    Later,
     Listing,
     Node,
     Para,
     Section,
-    Table,
     Terms,
     name,
+    page_only,
     sentence,
 )
 from fewlabels.report.words import (
@@ -45,10 +49,6 @@ MOST_LABELS = 10_000
 """Numbers of labels above this are not stated."""
 
 _MOST_NAMES = 4
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
-MOST_PAIRS = 45
-"""With more pairs, only those of neighbours and of the first are shown."""
-
 _OF_PAIRS = {
     "Difference": "The first classifier's metric minus the second's, on the same items and labels. "
     "What both have in common cancels, so this interval is narrower than those of the two suggest.",
@@ -63,6 +63,9 @@ _OF_TWO = {
     "both_wrong": "both wrong", "same_wrong": "with the same class", "disagreement": "disagree",
     "correlation": "correlation", "excess": "times as often as if independent",
 }  # fmt: skip
+_MAPS = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
+"""What is shown of every two: its caption, and the strongest colour (None: the largest number)."""
+
 _TERMS = {
     "P(best)": "The probability of being the best of all; those with * are a set that contains the "
     "best one at the stated level.",
@@ -81,35 +84,32 @@ def standing_sentence(entry: Mapping[str, Any]) -> str:
     """
     aside = entry.get("contradicted") or ()
     first, *others = entry["standings"]
-    leader = name(first["model"])
+    by, leader = f"by {entry['metric']}, ", name(first["model"])
     if first["model"] in aside:
-        return f"by {entry['metric']}, nobody leads: the labels disagree with all estimates"
+        return f"{by}nobody leads: the labels disagree with all estimates"
     if len(aside) == len(others):
-        return f"by {entry['metric']}, {leader} is the only one that the labels do not contradict"
-    left_out = (
-        f"; not ranked, as the labels contradict it: {enumerated([*map(name, aside)], _MOST_NAMES)}"
-        if aside
-        else ""
-    )
-    sure = f"P(best) {probability(first['probability_best'])}"
-    rivals = [name(s["model"]) for s in others if s["may_be_best"]]
-    if not rivals:
-        return f"by {entry['metric']}, {leader} is ahead of all others ({sure}){left_out}"
+        return f"{by}{leader} is the only one that the labels do not contradict"
+    sure, rivals = probability(first["probability_best"]), [s for s in others if s["may_be_best"]]
     likelier = max(others, key=lambda s: s["probability_best"] or 0.0)
-    if (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
-        return (
-            f"by {entry['metric']}, {leader} has the best estimate ({sure}), but "
-            f"{name(likelier['model'])} is more probably the best "
-            f"({probability(likelier['probability_best'])}){left_out}"
+    if not rivals:
+        says = f"{leader} is ahead of all others (P(best) {sure})"
+    elif (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
+        says = (
+            f"{leader} has the best estimate (P(best) {sure}), but {name(likelier['model'])} is "
+            f"more probably the best ({probability(likelier['probability_best'])})"
         )
-    but = f"but {enumerated(rivals, _MOST_NAMES)} could still be the best"
-    return f"by {entry['metric']}, {leader} leads ({sure}), {but}{left_out}"
+    else:
+        who = enumerated([name(s["model"]) for s in rivals], _MOST_NAMES)
+        says = f"{leader} leads (P(best) {sure}), but {who} could still be the best"
+    if aside:
+        who = enumerated([*map(name, aside)], _MOST_NAMES)
+        says += f"; not ranked, as the labels contradict it: {who}"
+    return by + says
 
 
 def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     """What would decide between the first two; empty if unknown."""
-    second = entry["standings"][1]["model"]
-    needed = entry["labels_needed"]
+    needed, second = entry["labels_needed"], entry["standings"][1]["model"]
     if needed["status"] == "unknown" or second in (entry.get("contradicted") or ()):
         return ""
     second = name(second)
@@ -119,20 +119,19 @@ def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
         return f"labels cannot separate it from {second}: they do not differ on these items"
     if needed["more"] > MOST_LABELS:
         return f"deciding between it and {second} needs more than {MOST_LABELS:,} more labels"
-    low, high = needed["low"], needed["high"]
-    most = f"{about(high):,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
-    more = plural(about(needed["more"]), "more label")
-    more += "" if low == high else f" ({about(low):,} to {most})"
-    clause = f"deciding between it and {second} likely needs about {more}"
+    low, high, more = needed["low"], needed["high"], plural(about(needed["more"]), "more label")
+    if low != high:
+        most = f"{about(high):,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
+        more += f" ({about(low):,} to {most})"
     if needed["more"] > n_unlabeled:
-        clause += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
-    return clause
+        more += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
+    return f"deciding between it and {second} likely needs about {more}"
 
 
-def _said(entry: Mapping[str, Any], n_unlabeled: int) -> list[str]:
+def _said(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     """Who leads, and what would settle it where something tells."""
     phrases = (standing_sentence(entry), settling_sentence(entry, n_unlabeled))
-    return [sentence(phrase) for phrase in phrases if phrase]
+    return " ".join(sentence(phrase) for phrase in phrases if phrase)
 
 
 def labels_cell(needed: Mapping[str, Any]) -> str:
@@ -144,75 +143,43 @@ def labels_cell(needed: Mapping[str, Any]) -> str:
 
 
 def letters(entry: Mapping[str, Any]) -> dict[str, str]:
-    """The letters of each classifier: who share one do not differ significantly.
-
-    Examples
-    --------
-    >>> letters({"alike": [["x", "y"], ["y", "z"]]})
-    {'x': 'a', 'y': 'ab', 'z': 'b'}
-    """
+    """The letters of each classifier: who share one do not differ significantly."""
     out: dict[str, str] = {}
     for place, run in enumerate(entry["alike"]):
-        letter = _LETTERS[place % 26] + (str(place // 26 + 1) if place >= 26 else "")
+        letter = ascii_lowercase[place % 26] + (str(place // 26 + 1) if place >= 26 else "")
         for model in run:
             out[model] = out.get(model, "") + letter
     return out
-
-
-def together_sentences(entry: Mapping[str, Any]) -> list[str]:
-    """Results of the set as a whole, in words."""
-    if entry["all_wrong"]["value"] is None:
-        return []
-    level = percent(entry["confidence_level"]) if entry["confidence_level"] else ""
-    m, best = len(entry["models"]), entry["best_model"]
-    clauses = [
-        f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong: "
-        f"{with_interval(entry['all_wrong'])}"
-        + (f" ({level} interval)" if level and entry["all_wrong"]["low"] is not None else ""),
-        *([f"accuracy of the best one, {name(best)}: {with_interval(entry['best_single'])}"]
-          if best else []),
-        f"accuracy of a majority vote: {with_interval(entry['majority'])}",
-        "accuracy of an oracle that picks the right one for each item: "
-        f"{with_interval(entry['oracle'])}",
-    ]  # fmt: skip
-    voters = entry["effective_voters"]
-    if voters["value"] is not None:
-        clauses.append(
-            f"their errors are correlated: {m:,} count like {voters['value']:.1f} independent ones"
-            if voters["value"] < 0.95 * m
-            else "their errors are hardly correlated"
-        )
-    return [*map(sentence, clauses), *entry.get("warnings", ())]
 
 
 def _forest(
     entry: Mapping[str, Any],
     key: str,
     shown: Sequence[Mapping[str, Any]],
-    cells: Mapping[str, Sequence[str]],
-    from_zero: bool,
+    columns: Mapping[str, Sequence[str]],
+    caption: str,
+    *,
+    zero: bool = False,
     **more: Any,
 ) -> Forest:
-    """Rows on one scale, those of `key`; `cells` are further columns."""
+    """Rows on one scale, those of `key`, with further columns."""
     aside = entry.get("contradicted") or ()
     rows = [
         Row(s[key], s["value"], s["low"], s["high"], CONTRADICTED if s[key] in aside else "ok")
         for s in shown
     ]
-    numbers = [n for row in rows for n in row.numbers if n is not None] + [0.0] * from_zero
-    # A metric that is a share has no values beyond 0 and 1, and its scale has none either.
-    inside = (0.0 if min(numbers) >= 0 else None, 1.0 if max(numbers) <= 1 else None)
-    axis = fit_axis(numbers, (None, None) if from_zero else inside, 4 if from_zero else 5)
+    numbers = [n for row in rows for n in row.numbers] + [0.0] * zero
     block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
-                  direction=0 if from_zero else entry["direction"])  # fmt: skip
-    return Forest(block, rows, axis, extras=[*cells.items()], zero=from_zero, **more)
+                  direction=0 if zero else entry["direction"])  # fmt: skip
+    axis = fit_axis(numbers, (None, None), 4 if zero else 5)
+    return Forest(block, rows, axis, caption, extras=[*columns.items()], zero=zero, **more)
 
 
-def _standings(entry: Mapping[str, Any], folded: bool) -> list[Node]:
+def _ranking(entry: Mapping[str, Any], folded: bool) -> Forest:
     """A row per classifier, best first."""
     marks, shown = letters(entry), entry["standings"]
     ranks, losses = ([s[of] for s in shown] for of in ("expected_rank", "expected_loss"))
-    cells = {
+    columns = {
         "P(best)": [
             "-" if rank is None else probability(s["probability_best"]) + "*" * s["may_be_best"]
             for s, rank in zip(shown, ranks, strict=True)
@@ -221,105 +188,121 @@ def _standings(entry: Mapping[str, Any], folded: bool) -> list[Node]:
         "expected rank": ["-" if rank is None else f"{rank:.1f}" for rank in ranks],
         "behind the best": ["-" if n is None else number_format(losses)(n) for n in losses],
     }
-    return [
-        Para("With * it may be the best; who share a letter do not differ significantly.", "soft",
-             on="page"),
-        _forest(entry, "model", shown, cells, False, caption=f"Ranking by {entry['metric']}",
-                folded=folded),
-    ]  # fmt: skip
+    return _forest(entry, "model", shown, columns, f"Ranking by {entry['metric']}", folded=folded)
 
 
-def _differences(entry: Mapping[str, Any], folded: bool = True) -> list[Node]:
+def _differences(entry: Mapping[str, Any], folded: bool) -> list[Node]:
     """A row per pair in the order of the ranking, on one scale that has 0 on it."""
-    shown, ranking, note = entry["pairs"], entry["ranking"], ""
-    if len(shown) > MOST_PAIRS:
-        note = f" Shown are pairs of neighbours and of the first; the JSON has all {len(shown):,}."
-        next_to = {*itertools.pairwise(ranking)}
-        shown = [p for p in shown if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
-    cells = {
+    shown = entry["pairs"]
+    columns = {
         "P(better)": [probability(p["probability"]) for p in shown],
         "significant": ["yes" if p["separated"] else "no" for p in shown],
         "labels to decide": [labels_cell(p["labels"]) for p in shown],
     }
     better = "right" if entry["direction"] > 0 else "left"
     return [
-        Para(f"The first minus the second; {better} of 0 the first is better.{note}", "soft"),
-        _forest(entry, "a", shown, cells, True, caption=f"Differences by {entry['metric']}",
-                who="First − second", versus=[p["b"] for p in shown], folded=folded),
+        Para(f"The first minus the second; {better} of 0 the first is better.", "soft"),
+        _forest(entry, "a", shown, columns, f"Differences by {entry['metric']}",
+                who="First − second", versus=[p["b"] for p in shown], zero=True, folded=folded),
     ]  # fmt: skip
 
 
-_ENDS = ("largest", "smallest")
-
-
-def _gaps(metric: str, column: str, entries: Sequence[Mapping[str, Any]]) -> Section:
+def _gaps(report: Report) -> Iterator[Section]:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
-    write = number_format(n for g in entries for n in (g["value"], g["low"], g["high"]))
-    rows = [
-        [g["model"], with_interval(g, write), *(name(g[end] or "-") for end in _ENDS)]
-        for g in entries
-    ]
-    title = f"{metric} by {name(column)}"
-    return Section(title, [Table(["classifier", "gap", *_ENDS], rows, f"Gaps of {title}")])
+    for (metric, column), gaps in groupby(report["group_gaps"], itemgetter("metric", "column")):
+        rows = [*gaps]
+        entry = {"metric": metric, "confidence_level": report["confidence_level"]}
+        ends = {end: [gap[end] or "-" for gap in rows] for end in ("largest", "smallest")}
+        title = f"{metric} by {name(column)}"
+        yield Section(title, [_forest(entry, "model", rows, ends, f"Gaps of {title}", zero=True)])
+
+
+def together_sentences(entry: Mapping[str, Any]) -> list[str]:
+    """Results of the set as a whole, in words."""
+    if entry["all_wrong"]["value"] is None:
+        return []
+    m, best, voters = len(entry["models"]), entry["best_model"], entry["effective_voters"]["value"]
+    rates = {
+        f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong": "all_wrong",
+        **({f"accuracy of the best one, {name(best)}": "best_single"} if best else {}),
+        "accuracy of a majority vote": "majority",
+        "accuracy of an oracle that picks the right one for each item": "oracle",
+    }
+    clauses = [f"{what}: {with_interval(entry[key])}" for what, key in rates.items()]
+    if voters is not None:
+        clauses.append(
+            f"their errors are correlated: {m:,} count like {voters:.1f} independent ones"
+            if voters < 0.95 * m
+            else "their errors are hardly correlated"
+        )
+    return [*map(sentence, clauses), *entry.get("warnings", ())]
 
 
 def _together(
     entry: Mapping[str, Any], *, maps: bool = True, folded: bool = True, told: bool = True
 ) -> Iterator[Section]:
     """The set as a whole, in one group, where it is known; text has no map of what is folded."""
-    points, group = together_sentences(entry), entry["group"]
-    charts = [replace(chart, told=told) for chart in heat_maps(entry) if maps]
+    points = together_sentences(entry)
     body: list[Node] = [Listing(points)] if points else []
-    if charts:
-        note = "".join(f" Shown: {note}." for note in charts[0].notes)
-        figures = [
-            Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
-                 f"for how often the two say the same wrong class or disagree.{note}", "soft",
-                 on="page"),
-            Group("maps", [
-                Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
-                for k, chart in enumerate(charts)
-            ]),
-        ]  # fmt: skip
-        body += [Fold("Who fails with whom", figures, printed=False)] if folded else figures
+    if maps and any(p[kind]["value"] is not None for p in entry["pairs"] for kind in _MAPS):
+        body.append(Later(partial(_maps, entry, folded, told), on="page" if folded else ""))
     if body:
-        where = "" if group is None else f", {name(group)}"
-        yield Section(f"All classifiers together{where}", body)
+        where = "" if entry["group"] is None else f", {name(entry['group'])}"
+        yield Section(
+            f"All classifiers together{where}",
+            body,
+            aside=f"{percent(entry['confidence_level'])} intervals"
+            if entry["confidence_level"]
+            else "",
+        )
 
 
 def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
     """How often two classifiers are wrong on the same item, and how their errors correlate."""
-    kinds = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
     return [
         _heat_map(entry, kind, *how)
-        for kind, how in kinds.items()
+        for kind, how in _MAPS.items()
         if any(p[kind]["value"] is not None for p in entry["pairs"])
     ]
 
 
+def _maps(entry: Mapping[str, Any], folded: bool, told: bool) -> list[Node]:
+    charts = [replace(chart, told=told) for chart in heat_maps(entry)]
+    note = "".join(f" Shown: {note}." for note in charts[0].notes)
+    figures = [
+        Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
+             f"for how often the two say the same wrong class or disagree.{note}", "soft",
+             on="page"),
+        Group("maps", [
+            Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
+            for k, chart in enumerate(charts)
+        ]),
+    ]  # fmt: skip
+    return [Fold("Who fails with whom", figures, printed=False)] if folded else figures
+
+
 def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | None) -> HeatMap:
     """Pairs as a table, coloured up to `top`; None: the largest number."""
-    by_pair = {(p["a"], p["b"]): p for p in entry["pairs"]}
-    shown = list(dict.fromkeys(model for pair in by_pair for model in pair))
+    by_pair = {frozenset((p["a"], p["b"])): p for p in entry["pairs"]}
+    shown = list(dict.fromkeys(p[side] for p in entry["pairs"] for side in ("a", "b")))
     defined = [p[kind]["value"] for p in entry["pairs"] if p[kind]["value"] is not None]
     write, most = number_format(defined), top or max(defined) or 1.0
 
     def cell(i: int, j: int) -> Cell:
-        a, b = shown[i], shown[j]
-        pair = by_pair.get((a, b)) or by_pair.get((b, a))
+        pair = by_pair.get(frozenset((shown[i], shown[j])))
         if pair is None:
-            return Cell("", None, a)
-        value = pair[kind]["value"]
+            return Cell("", None, shown[i])
+        value, who = pair[kind]["value"], f"{shown[i]} and {shown[j]}"
         if value is None:
-            return Cell("-", None, f"{a} and {b}: not known")
+            return Cell("-", None, f"{who}: not known")
         text = "; ".join(f"{what} {with_interval(pair[key])}" for key, what in _OF_TWO.items())
-        return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{a} and {b}: {text}")
+        return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{who}: {text}")
 
     ends = ("0", number_format([most])(most) if top is None else f"{top:g}")
     m = len(entry["models"])
     notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
     corner = ("classifier", "classifier")
-    return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
+    return HeatMap(caption, corner, shown, shown, cell, ends, notes)
 
 
 def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[Node]:
@@ -328,32 +311,24 @@ def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[No
     A text says it by the metrics that are `brief`. Without `told` cells of maps have no tooltips.
     """
     entries: Mapping[str, Any] = report.get("comparison") or {}
-    out: list[Node] = []
-    if entries:
-        unlabeled = report["n_items"] - report["n_labeled"]
-        said = {metric: " ".join(_said(entry, unlabeled)) for metric, entry in entries.items()}
-        out.append(
-            Section(
-                "Which is best?",
-                [
-                    Listing([said[metric] for metric in brief if metric in said], on="text"),
-                    Listing([*said.values()], on="page"),
-                    *(
-                        Fold(
-                            f"Differences by {metric}", _differences(entry), on="page",
-                            aside=plural(len(entry["pairs"]), "pair"), open=place == 0,
-                        )
-                        for place, (metric, entry) in enumerate(entries.items())
-                    ),
-                    Fold("How to read the differences", [Terms(_OF_PAIRS)], on="page",
-                         printed=False),
-                ],
-                aside=f"{percent(report['confidence_level'])}, all classifiers compared at once",
-            )
-        )  # fmt: skip
-    if report.get("together"):
-        out += _together(report["together"], told=told)
-    return out
+    unlabeled = report["n_items"] - report["n_labeled"]
+    said = {metric: _said(entry, unlabeled) for metric, entry in entries.items()}
+    best = Section(
+        "Which is best?",
+        [
+            Listing([said[metric] for metric in brief if metric in said], on="text"),
+            Listing([*said.values()], on="page"),
+            *(
+                Fold(f"Differences by {metric}", [page_only(_differences, entry, False)], on="page",
+                     aside=plural(len(entry["pairs"]), "pair"), open=place == 0)
+                for place, (metric, entry) in enumerate(entries.items())
+            ),
+            Fold("How to read the differences", [Terms(_OF_PAIRS)], on="page", printed=False),
+        ],
+        aside=f"{percent(report['confidence_level'])}, all classifiers compared at once",
+    )  # fmt: skip
+    together = report.get("together")
+    return [*([best] if entries else ()), *(_together(together, told=told) if together else ())]
 
 
 def document(report: Report, level: int = 0) -> Document:
@@ -361,53 +336,43 @@ def document(report: Report, level: int = 0) -> Document:
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     n, labeled = report["n_items"], report["n_labeled"]
     items = ", ".join(filter(None, (f"{n:,} items, {labeled:,} labeled", reference_items(report))))
-    within = percent(report["confidence_level"])
-    gaps: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for gap in report["group_gaps"]:
-        gaps.setdefault((gap["metric"], gap["column"]), []).append(gap)
-    said = [_said(entry, unlabeled.get(entry["group"], 0)) for entry in report["comparisons"]]
+    confidence = percent(report["confidence_level"])
+    answer, *said = (_said(one, unlabeled.get(one["group"], 0)) for one in report["comparisons"])
     ranked = []
-    for place, entry in enumerate(report["comparisons"]):
-        group, tables = entry["group"], []
-        if group is None or level < 2:
-            tables = [*_standings(entry, level < 1),
-                      Section("Differences", _differences(entry, level < 1))]  # fmt: skip
-        if group is not None and tables:
-            tables = [Fold("Ranking and differences", tables, printed=False)]
+    for words, entry in zip(["", *said], report["comparisons"], strict=True):
+        group, folded = entry["group"], level < 1
+        tables = [_ranking(entry, folded), Section("Differences", _differences(entry, folded))]
+        if group is not None:
+            tables = [Fold("Ranking and differences", tables, printed=False)] if level < 2 else []
         where = "" if group is None else f", {name(group)}"
         better = "larger" if entry["direction"] > 0 else "smaller"
-        words = [Para(" ".join(said[place]))] if place else []
         ranked.append(
-            Section(entry["metric"] + where, [*words, *tables], aside=f"{better} is better")
-        )
+            Section(entry["metric"] + where, [*([Para(words)] if words else []), *tables],
+                    aside=f"{better} is better")
+        )  # fmt: skip
     return Document(
         "Which classifier is best?",
         report,
-        head=[
-            f"{items}; {classes_text(report)}",
-            f"{made_by(report)}; {within} intervals of paired differences",
-        ],
-        answer=[" ".join(said[0])],
+        head=[f"{items}; {classes_text(report)}"],
+        answer=[answer],
         basis=[
             f"This rests on {plural(labeled, 'label')} among {plural(n, 'item')}, and on what the "
             f"method {report['method']} infers for the others. "
-            f"Intervals and sets are at {within}.",
+            f"Intervals of paired differences, and sets, are at {confidence}.",
         ],
         facts={
             "Items": n, "Labeled": labeled,
             "Reference": report["reference"]["n_items"] if report.get("reference") else None,
             "Classifiers": len(report["comparisons"][0]["standings"]),
             "Classes": len(report["classes"]),
-            "Positive class": None if report.get("positive") is None else name(report["positive"]),
-            "Method": report["method"],
         },
         body=[
             *ranked,
             *([Section("Gaps between groups", [
                 Para("Largest minus smallest value over the groups, without what chance adds. If "
                      "the interval begins at 0, no two groups differ significantly.", "soft"),
-                *(_gaps(*key, some) for key, some in gaps.items()),
-            ])] if gaps else []),
+                *_gaps(report),
+            ])] if report["group_gaps"] else []),
             *([Para("Some tables and maps are left out, for the page to stay short; the JSON has "
                     "all.", "soft", on="page")] if level else []),
             *(
@@ -420,6 +385,7 @@ def document(report: Report, level: int = 0) -> Document:
             ),
         ],
         terms=_TERMS,
-        foot=[f"{term}: {meaning.split('. ')[0].rstrip('.')}." for term, meaning in _TERMS.items()],
+        foot=[*(f"{term}: {text.split('. ')[0].rstrip('.')}." for term, text in _TERMS.items()),
+              made_by(report)],
         warnings=report["warnings"],
     )  # fmt: skip

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fewlabels.report.blocks import Report
@@ -16,16 +18,16 @@ from fewlabels.report.document import (
     Section,
     Table,
     name,
+    page_only,
     plain,
 )
 from fewlabels.report.words import (
     UNDEFINED,
     count,
-    escape_control,
+    made_by,
     percent,
     plural,
     with_interval,
-    wrap,
 )
 
 MOST_MATRICES = 12
@@ -44,33 +46,33 @@ def parts(report: Report) -> list[Node]:
     if report.get("confusion"):
         return matrices(report["confusion"])
     votes = (report.get("votes") or {}).get("confusion")
-    if not votes or not votes["matrices"]:
-        return []
+    return [page_only(_of_model, votes)] if votes and votes["matrices"] else []
+
+
+def _of_model(votes: Mapping[str, Any]) -> list[Node]:
+    """The matrices of a model of votes."""
     classes = votes["classes"]
 
-    def of_votes(entry: Matrix) -> HeatMap:
+    def chart(entry: Matrix) -> HeatMap:
         def cell(i: int, j: int) -> Cell:
             title = f"of class {classes[i]}, predicted {classes[j]}"
             return share_cell(entry["matrix"][i][j], title)
 
-        chart = HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
-        return replace(chart, first="class")
+        return HeatMap(entry["model"], ("class", "predicted"), classes, classes, cell)
 
     about = (
         "Each row is a class, each column what the classifier predicts for its items, over all "
         "domains where it votes: a good classifier has its colour on the diagonal."
     )
-    charts = [of_votes(entry) for entry in votes["matrices"]]
-    maps = _maps([(chart, None) for chart in charts], votes["n_models"] - len(charts))
-    return [Section("Confusion matrices", [Para(about, "soft"), *maps], on="page")]
+    maps = _maps([*map(chart, votes["matrices"])], votes["n_models"])
+    return [Section("Confusion matrices", [Para(about, "soft"), *maps])]
 
 
 def matrices(matrix: Matrix) -> list[Node]:
-    """The matrices of `ConfusionMatrices.to_dict`."""
+    """The matrices of `ConfusionMatrices.to_dict`; a text has those of some cells."""
     by_model: dict[str, list[Matrix]] = {}
     for cell in matrix["cells"]:
         by_model.setdefault(cell["model"], []).append(cell)
-    some, ends = [*by_model.items()][:MOST_MATRICES], len(matrix["classes"]) <= _MOST_ENDS
     items = f"estimated numbers of all {plural(matrix['n_items'], 'item')}"
     if matrix["counted"] == "labeled":
         items = f"counts of the {plural(matrix['n_labeled'], 'labeled item')}"
@@ -84,10 +86,10 @@ def matrices(matrix: Matrix) -> list[Node]:
         "The stronger the colour, the larger the share of the label's items; point at a number for "
         "its intervals."
     )
-    maps = _maps(
-        [(_map(matrix, model, cells, ends=ends), (matrix, cells)) for model, cells in some],
-        len(by_model) - len(some),
-    )
+    some = [*by_model.values()][:MOST_MATRICES]
+    charts = [_map(matrix, cells, ends=len(matrix["classes"]) <= _MOST_ENDS) for cells in some]
+    lines = [partial(_lines, matrix, cells) for cells in some]
+    maps = _maps(charts, len(by_model), lines)
     return [Section(
         f"Confusion matrices{where}",
         [Para(about, "soft"), Para(colours, "soft", on="page"), *maps],
@@ -95,38 +97,32 @@ def matrices(matrix: Matrix) -> list[Node]:
 
 
 def _maps(
-    charts: Sequence[tuple[HeatMap, tuple[Matrix, Sequence[Matrix]] | None]], hidden: int
+    charts: Sequence[HeatMap], n_models: int, lines: Sequence[Callable[[int], Iterator[Node]]] = ()
 ) -> list[Node]:
-    """Matrices side by side, the colours explained once; a text has those of some cells."""
-    shown: list[Node] = []
-    for place, (chart, source) in enumerate(charts, 1):
-        drawing = replace(chart, ramp=place == len(charts)).drawing(caption=name(chart.caption))
-        shown.append(replace(drawing, lines=None if source is None else _lines(chart, *source)))
+    """Matrices side by side, the colours explained once."""
+    shown, hidden = [], n_models - len(charts)
+    for chart, text in itertools.zip_longest(charts, lines):
+        last = replace(chart, first=chart.corner[0], ramp=chart is charts[-1])
+        shown.append(replace(last.drawing(caption=name(chart.caption)), lines=text))
     left = f"The first {len(charts)} classifiers are shown, {count(hidden)} are not."
     return [Group("maps", shown), *([Para(left, "soft")] if hidden else [])]
 
 
-def _lines(
-    chart: HeatMap, matrix: Matrix, cells: Sequence[Matrix]
-) -> Callable[[int], Iterator[str]]:
+def _lines(matrix: Matrix, cells: Sequence[Matrix], width: int) -> Iterator[Node]:
     """The matrix as text; what is mixed up most where it does not fit."""
-
-    def lines(width: int) -> Iterator[str]:
-        yield from ["", escape_control(chart.caption + "".join(f" ({n})" for n in chart.notes))]
-        for ends in (True, False):
-            table = [*_map(matrix, chart.caption, cells, ends=ends).lines(width)]
-            yield from table
-            if table and ends:
-                return
+    chart = _map(matrix, cells, ends=True)
+    table = [*chart.lines(width)]
+    yield from [Para(""), Para(name(chart.caption) + "".join(f" ({n})" for n in chart.notes))]
+    yield from table
+    if not table:
+        yield from _map(matrix, cells, ends=False).lines(width)
         mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
         for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
             said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
-            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
-
-    return lines
+            yield Para(f"  {plain(said)}")
 
 
-def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
+def _map(matrix: Matrix, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
     """The matrix of a classifier, with the shares of labels found and of predictions right."""
     classes = [str(name) for name in matrix["classes"]]
     k = len(classes)
@@ -134,17 +130,24 @@ def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> 
     def cell(i: int, j: int) -> Cell:
         if i < k and j < k:
             one = cells[i * k + j]
-            return Cell(_number(matrix, one, ends), one["of_label"], _title(matrix, one))
+            shares = [
+                f"{_share(one, 'value')} of all items",
+                f"{_share(one, 'of_label')} of those labeled {classes[i]}",
+                f"{_share(one, 'of_predicted')} of those predicted {classes[j]}",
+                plural(one["labeled"], "labeled item"),
+            ]
+            title = f"label {classes[i]}, predicted {classes[j]}: {'; '.join(shares)}"
+            return Cell(_number(matrix, one, ends), one["of_label"], title)
         if i == j:
             return Cell("", None, "")
         what, title = ("of_label", "labeled") if j == k else ("of_predicted", "predicted")
-        one = cells[min(i, j) * (k + 1)]
-        return Cell(_share(one, what, ends), None, f"right of those {title} {one['label']}")
+        place = min(i, j)
+        share = _share(cells[place * (k + 1)], what, ends)
+        return Cell(share, None, f"right of those {title} {classes[place]}")
 
-    notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
     rows, columns = [*classes, "right"], [*classes, "found"]
-    chart = HeatMap.from_table(model, ("label", "predicted"), rows, columns, cell, notes=notes)
-    return replace(chart, first="label")
+    notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
+    return HeatMap(cells[0]["model"], ("label", "predicted"), rows, columns, cell, notes=notes)
 
 
 def _number(matrix: Matrix, cell: Matrix, ends: bool = True) -> str:
@@ -152,17 +155,6 @@ def _number(matrix: Matrix, cell: Matrix, ends: bool = True) -> str:
     if matrix["counted"] == "labeled":
         return f"{cell['labeled']:,}" + (f", {_share(cell, 'value')}" if ends else "")
     return _share(cell, "value", ends, lambda share: f"{matrix['n_items'] * share:,.0f}")
-
-
-def _title(matrix: Matrix, cell: Matrix) -> str:
-    """Everything about a cell, in words."""
-    shares = [
-        f"{_share(cell, 'value')} of all items",
-        f"{_share(cell, 'of_label')} of those labeled {cell['label']}",
-        f"{_share(cell, 'of_predicted')} of those predicted {cell['predicted']}",
-        f"{plural(cell['labeled'], 'labeled item')}",
-    ]
-    return f"label {cell['label']}, predicted {cell['predicted']}: {'; '.join(shares)}"
 
 
 def _share(
@@ -177,18 +169,17 @@ def _share(
 
 def document(report: Matrix) -> Document:
     """All that is said of `ConfusionMatrices.to_dict`."""
-    foot = (
-        f"{percent(report['confidence_level'])} intervals; method {plain(report['method'])}, seed "
-        f"{report['seed']}, fewlabels {report['fewlabels']}"
-    )
-    n, labeled = report["n_items"], report["n_labeled"]
     return Document(
         "What do the classifiers mix up?",
         report,
-        head=[f"{plural(n, 'item')}, {count(labeled)} labeled"],
-        facts={"Items": n, "Labeled": labeled, "Classes": len(report["classes"])},
+        head=[f"{plural(report['n_items'], 'item')}, {count(report['n_labeled'])} labeled"],
+        facts={
+            "Items": report["n_items"],
+            "Labeled": report["n_labeled"],
+            "Classes": len(report["classes"]),
+        },
         body=matrices(report),
-        foot=[foot],
+        foot=[f"{made_by(report)}; {percent(report['confidence_level'])} intervals"],
     )
 
 
@@ -196,26 +187,25 @@ def disagreements(report: Mapping[str, Any]) -> Document:
     """How many there are, and the first; `report` is that of `Disagreements.to_dict`."""
     columns = report["columns"]
     total, with_label = len(columns["row"]), report["with_label"]
-    answer = (
-        f"{plural(total, 'disagreement')} on {plural(report['n_items'], 'item')}: "
-        f"{count(with_label)} with the label ({count(report['suspect'])} labels suspect), "
-        f"{count(total - with_label)} between classifiers that are {percent(report['confident'])} "
-        "sure"
-    )
     answers = [column for column in columns if column.startswith("y__")][:3]
     named = list(columns)[1 : list(columns).index("differ")][:1] or ["row"]
     shown = [*named, "label", *answers, "strength", "suspect"]
-    rows = [
-        ["-" if columns[key][place] is None else plain(columns[key][place]) for key in shown]
-        for place in range(min(total, _FIRST))
-    ]
+    rows = zip(*(columns[key] for key in shown), strict=True)
+    table = Table(
+        [plain(key.removeprefix("y__")) for key in shown],
+        [["-" if cell is None else plain(cell) for cell in row] for row in rows][:_FIRST],
+        "Disagreements", "l", widest=24,
+    )  # fmt: skip
     left = [Para(f"... {count(total - _FIRST)} more in the table")] if total > _FIRST else []
-    table = Table([plain(key.removeprefix("y__")) for key in shown], rows, "Disagreements", "l",
-                  widest=24)  # fmt: skip
     return Document(
         "Where do classifiers and labels differ?",
         report,
-        head=[answer],
+        head=[
+            f"{plural(total, 'disagreement')} on {plural(report['n_items'], 'item')}: "
+            f"{count(with_label)} with the label ({count(report['suspect'])} labels suspect), "
+            f"{count(total - with_label)} between classifiers that are "
+            f"{percent(report['confident'])} sure"
+        ],
         facts={"Items": report["n_items"], "Labeled": report["n_labeled"], "Differ": total,
                "Labels suspect": report["suspect"]},
         body=[Section("The most telling", [table, *left])] if total else [],

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
+
+from rich.cells import cell_len
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import (
@@ -26,8 +29,6 @@ from fewlabels.report.document import (
     sentence,
 )
 from fewlabels.report.words import (
-    aligned,
-    cell_width,
     count,
     enumerated,
     fact,
@@ -71,53 +72,45 @@ class Cell:
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A table whose cells are coloured by their numbers.
+    """A table whose `cell` in row i and column j is coloured by its number.
 
-    `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
-    A page has `first` above the rows' names, tooltips if `told`, and the colours as a `ramp`.
+    `corner` names what is down and across; `ends` are the numbers at both ends of the colours. A
+    page has `first` above the rows' names, tooltips if `told`, and the colours as a `ramp`; a text
+    has the `note`.
     """
 
     caption: str
     corner: tuple[str, str]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
-    ends: tuple[str, str]
-    notes: tuple[str, ...] = ()
+    down: Sequence[Any]
+    columns: Sequence[Any]
+    cell: Callable[[int, int], Cell]
+    ends: tuple[str, str] = ("0", "1")
+    notes: Sequence[str] = ()
     first: str = ""
     told: bool = True
     ramp: bool = True
+    note: str = ""
 
-    @classmethod
-    def from_table(
-        cls,
-        caption: str,
-        corner: tuple[str, str],
-        rows: Sequence[Any],
-        columns: Sequence[Any],
-        cell: Callable[[int, int], Cell],
-        ends: tuple[str, str] = ("0", "1"),
-        notes: Sequence[str] = (),
-    ) -> HeatMap:
-        """The table whose cell in row i and column j is `cell(i, j)`."""
-        places = range(len(columns))
-        cells = tuple((name, tuple(cell(i, j) for j in places)) for i, name in enumerate(rows))
-        return cls(caption, corner, tuple(columns), cells, ends, tuple(notes))
+    @cached_property
+    def rows(self) -> list[tuple[Any, list[Cell]]]:
+        """The name and the cells of each row."""
+        places = range(len(self.columns))
+        return [(name, [self.cell(i, j) for j in places]) for i, name in enumerate(self.down)]
 
     @property
     def dense(self) -> bool:
         """Whether the columns are too many for names that run across."""
         return len(self.columns) > _ROOMY
 
-    def lines(self, width: int) -> Iterator[str]:
+    def lines(self, width: int) -> Iterator[Table]:
         """The table as text; nothing where it does not fit."""
-        rows = short_names([name for name, _ in self.rows], _DOMAIN)
+        rows = short_names(self.down, _DOMAIN)
         for room in range(_ROOM[0], _ROOM[1] - 1, -1):
             columns = short_names(self.columns, room)
             table = [["", *(columns[name] for name in self.columns)]]
             table += [[rows[name], *(cell.text for cell in cells)] for name, cells in self.rows]
-            lines = aligned(table, "lr")
-            if cell_width(lines[0]) <= width:
-                yield from lines
+            if sum(max(map(cell_len, column)) + 2 for column in zip(*table, strict=True)) <= width:
+                yield Table(table[0], table[1:], self.caption, note=self.note)
                 return
 
     def drawing(self, most: int = _ROOMY**3, caption: str = "") -> Drawing:
@@ -155,7 +148,7 @@ def error_map(report: Report) -> HeatMap | None:
     ]  # fmt: skip
     corner, ends = ("domain", "classifier"), ("0", number_format([top])(top))
     caption = "Error rates by domain and classifier"
-    return HeatMap.from_table(caption, corner, domains, models, cell, ends, notes)
+    return HeatMap(caption, corner, domains, models, cell, ends, notes)
 
 
 def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
@@ -173,7 +166,7 @@ def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
         note = f"the {len(names)} of {total} that share most with another"
         caption = f"{what.capitalize()}s that share error rates"
         notes = [note] if len(names) < entry["n_names"] else ()
-        return HeatMap.from_table(caption, (what, what), names, names, cell, notes=notes)
+        return HeatMap(caption, (what, what), names, names, cell, notes=notes)
 
     return tuple(
         similarity_map(entry)
@@ -243,15 +236,8 @@ def rates(report: Report, most: int) -> list[Node]:
         f"The estimated error rate of each classifier in each domain{notes}. The stronger the "
         f'colour, the more errors.{more} "-" is where a classifier never votes.'
     )
-    drawing = chart.drawing(most)
-    note = f"  (posterior mean{notes})"
-
-    def lines(width: int) -> Iterator[str]:
-        table = [*chart.lines(width)]
-        yield from [*table, *[note] * bool(table)]
-
-    parts = [Para(about, "soft", on="page"), replace(drawing, lines=lines)]
-    return [Section(chart.caption, parts)]
+    drawing = replace(chart, note=f"posterior mean{notes}").drawing(most)
+    return [Section(chart.caption, [Para(about, "soft", on="page"), drawing])]
 
 
 def alike(report: Report, most: int) -> list[Node]:
@@ -378,7 +364,7 @@ def method(report: Report) -> list[Node]:
         head = ["Name", "Value", *["Meaning"] * bool(meanings)]
         table = Table(head, rows, "Diagnostics", "l")
         parts.append(Fold("Diagnostics of the fit", [table], style="plain"))
-    return [Section(f"The method{title}", parts, on="page")]
+    return [Section(f"The method{title}", parts)]
 
 
 def spoken(name: object) -> str:

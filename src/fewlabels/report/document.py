@@ -3,21 +3,23 @@
 A builder makes a `Document` of the report, a dictionary of plain values; `text` and `page` render
 any document, and know nothing of any kind of result. Sentences are plain texts, in which `name`
 marks what comes from the data, `strong` the number that matters, and backticks what is to be typed.
-What is marked `on` "page" or "text" is in one of the two alone.
+What is marked `on` "page" or "text" is in one of the two alone, and `page_only` parts are made by
+a page alone.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from functools import partial
+from typing import Any, Literal
 
 from fewlabels.report.words import escape_control
 
 On = Literal["", "page", "text"]
-Side = Literal["l", "r"]
+Role = Literal["", "title", "soft", "warning", "error", "good"]
 
 # Controls, which no escaped name holds.
 _NAME, _STRONG, _END = "\x02", "\x03", "\x04"
@@ -42,6 +44,20 @@ def plain(text: object) -> str:
 def strong(text: object) -> str:
     """The number that a sentence is about."""
     return f"{_STRONG}{escape_control(text)}{_END}"
+
+
+def pieces(text: object) -> Iterator[tuple[Literal["", "name", "strong", "typed"], str]]:
+    """The parts of a sentence, and how each is marked; controls are escaped."""
+    place, sentence = 0, str(text)
+    for match in MARKS.finditer(sentence):
+        yield "", escape_control(sentence[place : match.start()])
+        found, strong, typed = match.groups()
+        if found is not None:
+            yield "name", escape_control(found)
+        else:
+            yield ("typed", escape_control(typed)) if strong is None else ("strong", strong)
+        place = match.end()
+    yield "", escape_control(sentence[place:])
 
 
 def opening(text: str, most: int) -> str:
@@ -92,7 +108,6 @@ class Node:
     """A part of a document."""
 
     on: On = field(default="", kw_only=True)
-    children: ClassVar[str] = ""
 
     @property
     def kind(self) -> str:
@@ -101,11 +116,23 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Later(Node):
+    """Parts that are made where they are shown: a text does not make what a page alone has."""
+
+    make: Callable[[], Iterable[Node]]
+
+
+def page_only(make: Callable[..., Iterable[Node]], *arguments: Any, **more: Any) -> Later:
+    """The parts that a function makes of its arguments, on a page alone."""
+    return Later(partial(make, *arguments, **more), on="page")
+
+
+@dataclass(frozen=True)
 class Para(Node):
-    """A paragraph; soft is what explains."""
+    """A paragraph; soft is what explains, and a text alone has the other roles."""
 
     text: str
-    role: Literal["", "soft"] = ""
+    role: Role = ""
 
 
 @dataclass(frozen=True)
@@ -120,13 +147,6 @@ class Terms(Node):
     """Words, and what each means."""
 
     meanings: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Preformatted(Node):
-    """A text that has its lines and columns, of a result that is told in no other way."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -187,13 +207,13 @@ class Forest(Node):
 class Drawing(Node):
     """A figure of a page: the macro of `drawings.html.j2` that draws it, and what it draws.
 
-    `lines` make the same for a terminal of so many columns, where that is possible.
+    `lines` make the same for a terminal of so many columns, lines or parts, where that is possible.
     """
 
     macro: str
     view: Any
     caption: str = ""
-    lines: Callable[[int], Iterator[str]] | None = None
+    lines: Callable[[int], Iterable[str | Node]] | None = None
 
 
 @dataclass(frozen=True)
@@ -209,7 +229,6 @@ class Group(Node):
 
     style: str
     body: Sequence[Node]
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)
@@ -222,7 +241,6 @@ class Fold(Node):
     open: bool = False
     printed: bool = True
     style: str = ""
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)
@@ -233,7 +251,6 @@ class Section(Node):
     body: Sequence[Node]
     aside: str = ""
     heading: bool = True
-    children: ClassVar[str] = "body"
 
 
 @dataclass(frozen=True)
@@ -260,28 +277,24 @@ class Document:
     deciding: Any = None
 
 
-def of_summary(report: Mapping[str, Any]) -> Document:
-    """A result of a `kind` that its `summary` alone tells of; where it is from, its `report`."""
-    text = Preformatted(report["summary"])
-    return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
-
-
 def shortened(document: Document, most: int) -> Document:
     """The document with so many parts of its body, the first ones, and nothing folded away."""
     left = iter(range(most))
 
-    def kept(parts: Sequence[Node]) -> Iterator[Node]:
+    def kept(parts: Iterable[Node]) -> Iterator[Node]:
         for part in shown(parts, "page"):
-            if not part.children:
+            if not isinstance(part, Group | Fold | Section):
                 yield from [part] * (next(left, None) is not None)
             elif not isinstance(part, Fold) or part.open:
-                inside = [*kept(getattr(part, part.children))]
-                yield from [replace(part, **{part.children: inside})] * bool(inside)
+                inside = [*kept(part.body)]
+                yield from [replace(part, body=inside)] * bool(inside)
 
     more = Para("There is more on the page that `save_html` writes.", "soft")
     return replace(document, body=[*kept(document.body), more])
 
 
-def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:
-    """The parts that a page or a text has."""
-    return (part for part in parts if part.on in ("", where))
+def shown(parts: Iterable[Node], where: On = "") -> Iterator[Node]:
+    """The parts that a page or a text has, or all of both."""
+    for part in parts:
+        if part.on in ("", where or part.on):
+            yield from shown(part.make(), where) if isinstance(part, Later) else [part]

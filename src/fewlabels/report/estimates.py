@@ -34,16 +34,19 @@ from fewlabels.report.document import (
     Table,
     Terms,
     name,
+    page_only,
     plain,
     sentence,
     strong,
 )
 from fewlabels.report.words import (
+    count,
     enumerated,
     percent,
     plural,
     probability,
     reference_items,
+    share,
 )
 
 _OPEN_PLOTS = 24
@@ -56,6 +59,8 @@ _MOST_NAMES = 3
 _MOST_CLASSES = 20
 FIRST = 2
 """Metrics whose tables a terminal has where nobody asked for any."""
+
+_ABOUT = {"population": "the population that the items come from", "sample": "these items only"}
 
 _DOUBTFUL = {"few-labels", "undefined", "not-applicable", "not-converged", "contradicted"}
 
@@ -101,22 +106,24 @@ _LEVELS = (
 LEVELS = len(_LEVELS)
 
 
+def sizes(report: Report) -> str:
+    """How many items there are, and how many labeled ones."""
+    return f"{plural(report['n_items'], 'item')}, {count(report['n_labeled'])} labeled"
+
+
 def headline(report: Report) -> list[str]:
     """What was read: how much, and which column was taken for what where nobody had said it."""
     annotated, positive = report.get("n_annotated"), report.get("positive")
     facts = [
-        plural(report["n_items"], "item"),
-        f"{report['n_labeled']:,} labeled",
+        sizes(report),
         f"{annotated:,} with counts of annotators" if annotated else "",
         reference_items(report),
         plural(len(report["models"]), "classifier"),
         plural(len(report["classes"]), "class", "classes"),
     ]
-    first = ", ".join(filter(None, facts)) + ("" if positive is None else "; positive: ")
-    return [
-        first + ("" if positive is None else name(positive)),
-        *(f"  {plain(line)}" for line in report.get("reading") or ()),
-    ]
+    known = "" if positive is None else f"; positive: {name(positive)}"
+    reading = (f"  {plain(line)}" for line in report.get("reading") or ())
+    return [", ".join(filter(None, facts)) + known, *reading]
 
 
 def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
@@ -141,14 +148,27 @@ def document(report: Report, level: int = 0) -> Document:
     shown = [block for block in shown if block.metric not in unknown]
     metrics = [block for block in shown if block.group is None]
     leading = verdict(metrics[0]) if metrics else None
-    deciding, notes = warnings(report)
-    applies = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    first, notes = warnings(report)
+    rows = [row for block in shown for row in block.rows]
+    applies = any(row.status == NOT_APPLICABLE for row in rows)
     hits = [
         row.low <= row.truth <= row.high
-        for block in shown
-        for row in block.rows
+        for row in rows
         if row.truth is not None and row.low is not None and row.high is not None
     ]
+    asked = report.get("asked")
+    brief = [
+        block.metric for k, block in enumerate(metrics)
+        if asked is None or k < FIRST or block.metric in asked
+    ]  # fmt: skip
+    signs = ", x truth, * both" if any(block.has_truth for block in metrics) else ""
+    against = ""
+    if report.get("against") == "distribution":
+        against = " against the distribution of annotators' labels"
+    terms = dict(_TERMS)
+    for term, known in (("P(best)", report.get("best")), ("Truth", hits)):
+        if not known:
+            del terms[term]
     return Document(
         "How good are the classifiers?",
         report,
@@ -164,31 +184,33 @@ def document(report: Report, level: int = 0) -> Document:
             "Method": report.get("method_info", {}).get("title") or report["method"],
         },
         body=[
-            *_glance(metrics, report),
-            *_metrics(report, shown, room, known=bool(hits)),
+            page_only(_glance, metrics, report),
+            *_metrics(report, shown, brief, room),
             *_unshown(report, unknown, unfit),
             *beside.anytime(report),
-            *_all_estimates(report, shown, room, known=bool(hits)),
+            *_statuses(report, shown),
+            page_only(_all_estimates, report, shown, room, known=bool(hits)),
         ],
         more=[
             # The answer has said it by the first metric.
-            *comparison.parts(report, _brief(report, metrics)[1:],
-                              told=len(report["models"]) <= room.mapped),
+            *comparison.parts(report, brief[1:], told=len(report["models"]) <= room.mapped),
             *beside.rates(report, room.mapped),
             *confusion.parts(report),
             *beside.alike(report, room.mapped),
-            *_classes(report),
-            *_profiles(report, metrics, leading, room),
+            page_only(_classes, report),
+            page_only(_profiles, report, metrics, leading, room),
             *beside.members(report),
-            *beside.method(report),
+            page_only(beside.method, report),
         ],
-        terms={
-            term: meaning for term, meaning in _TERMS.items()
-            if (term != "P(best)" or report.get("best")) and (term != "Truth" or hits)
-        },
-        foot=[*_foot(report, shown)],
+        terms=terms,
+        foot=[
+            *(["o estimate, |--| interval" + signs] if shown else []),
+            f"{percent(report['confidence_level'])} intervals{against}; method "
+            f"{plain(report['method'])}, seed {report['seed']}, fewlabels {report['fewlabels']}; "
+            f"classes: {enumerated([*map(plain, report['classes'])], _MOST_CLASSES)}",
+        ],
         warnings=[text for text in notes if applies or not text.startswith(NOT_APPLICABLE)],
-        deciding=deciding,
+        deciding=first,
     )  # fmt: skip
 
 
@@ -207,37 +229,31 @@ def _answer(report: Report, shown: Sequence[Block], found: Verdict | None) -> It
             f"{metric}: the metric is {reason} here"
         )
         return
-    block, leader, aside = found.block, found.leader, found.contradicted
+    block, leader = found.block, found.leader
     metric, write = plain(block.metric), block.write
     yield _leads(found)
     if found.certainty != "contradicted":
         whose = f"the {metric} of {name(leader.model)}" if found.likelier else f"its {metric}"
-        ends = ""
-        if leader.low is not None and leader.high is not None:
-            ends = (
-                f", with a {percent(block.level)} interval from {write(leader.low)} to "
-                f"{write(leader.high)}"
-            )
-        yield f"{whose} is estimated at {strong(write(leader.value))}{ends}"
-        if aside:
-            named = [f"{name(row.model)} ({write(row.value)})" for row in aside]
-            their = "its estimate" if len(aside) == 1 else "their estimates"
-            yield f"not ranked, as the labels contradict {their}: {_some(named, 'others')}"
+        ends = f", with a {percent(block.level)} interval from {write(leader.low)} to "
+        yield f"{whose} is estimated at {strong(write(leader.value))}" + (
+            f"{ends}{write(leader.high)}" if leader.low is not None else ""
+        )
+        if found.contradicted:
+            named = [f"{name(row.model)} ({write(row.value)})" for row in found.contradicted]
+            their = "its estimate" if len(named) == 1 else "their estimates"
+            rest = enumerated(named, _MOST_NAMES)
+            yield f"not ranked, as the labels contradict {their}: {rest}"
     entry, settling = (report.get("comparison") or {}).get(block.metric), ""
-    if found.certainty in ("clear", "likely", "leaning", "open") and entry:
+    unsettled = found.certainty in ("likely", "leaning", "open")
+    if entry and (unsettled or found.certainty == "clear"):
         unlabeled = report["n_items"] - report["n_labeled"]
         settling = comparison.settling_sentence(entry, unlabeled)
     yield settling
     # Who is named as what would have to be decided need not be named again.
-    open_ = found.certainty in ("likely", "leaning", "open") and not found.likelier
-    if open_ and len(found.rivals) > bool(settling):
+    if unsettled and not found.likelier and len(found.rivals) > bool(settling):
         named = [f"{name(row.model)} ({probability(row.best)})" for row in found.rivals]
-        yield f"others that may be the best: {_some(named, 'others')}"
+        yield f"others that may be the best: {enumerated(named, _MOST_NAMES)}"
     yield _open_groups([b for b in shown if b.metric == block.metric and b.group is not None])
-
-
-def _some(phrases: Sequence[str], rest: str) -> str:
-    return enumerated(phrases, _MOST_NAMES, rest)
 
 
 _LEADS = {
@@ -291,31 +307,37 @@ def _open_groups(groups: Sequence[Block]) -> str:
     what = "which is best" if len(groups[0].rows) > 1 else "how good it is"
     if len(unsure) == len(groups) > _MOST_NAMES:
         return f"in none of the {len(groups)} groups can anybody say yet {what}"
-    return f"in {_some([*map(name, unsure)], 'other groups')} nobody can say yet {what}"
+    named = enumerated([*map(name, unsure)], _MOST_NAMES, "other groups")
+    return f"in {named} nobody can say yet {what}"
+
+
+def rests_on(report: Report) -> str:
+    """Upon how many labels an answer rests."""
+    labeled, items = report["n_labeled"], plural(report["n_items"], "item")
+    if not labeled:
+        return (
+            f"None of the {items} has a label: everything here rests on the assumptions of the "
+            "method, which no label tests."
+        )
+    if labeled == report["n_items"]:
+        return f"Every one of the {items} is labeled."
+    return f"This rests on {plural(labeled, 'label')} among {items}."
 
 
 def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Iterator[str]:
     """What the answer rests on, and what the numbers are about."""
     n, labeled, annotated = report["n_items"], report["n_labeled"], report.get("n_annotated") or 0
-    labels, items = plural(labeled, "label"), plural(n, "item")
-    assumed = "What the {} items add depends on the assumptions of the method."
     if annotated:
-        both = f"{labels} and on " if labeled else ""
+        both = f"{plural(labeled, 'label')} and on " if labeled else ""
         yield (
             f"This rests on {both}what annotators say of {plural(annotated, 'item')}, "
-            f"among {items}."
+            f"among {plural(n, 'item')}."
         )
-        yield assumed.format("other")
-    elif not labeled:
-        yield (
-            f"None of the {items} has a label: everything here rests on the assumptions of the "
-            "method, which no label tests."
-        )
-    elif labeled == n:
-        yield f"Every one of the {items} is labeled."
     else:
-        yield f"This rests on {labels} among {items}."
-        yield assumed.format("unlabeled")
+        yield rests_on(report)
+    if annotated or 0 < labeled < n:
+        others = "other" if annotated else "unlabeled"
+        yield f"What the {others} items add depends on the assumptions of the method."
     if report.get("reference"):
         used = report["reference"]["n_items"]
         trust = beside.reference_trust(report)
@@ -323,25 +345,24 @@ def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Itera
             f"{plural(used, 'labeled item')} from elsewhere {'is' if used == 1 else 'are'} used as "
             f"well{f'; {trust}' if trust else ''}."
         )
-    if report.get("estimand") == "population":
-        yield "The numbers are about the population that the items come from."
-    elif report.get("estimand") == "sample":
-        yield "The numbers are about these items only."
+    if report.get("estimand") in _ABOUT:
+        yield f"The numbers are about {_ABOUT[report['estimand']]}."
     if report.get("against") == "distribution":
         yield (
             "A classifier is judged by the distribution of annotators' labels: accuracy is how "
             "often it says what a random annotator says."
         )
-    leader = None if found is None else found.leader
-    meaning = "" if leader is None else report.get("status_messages", {}).get(leader.status, "")
-    if leader is not None and leader.status != "ok" and meaning:
-        yield f"Take care: {meaning}."
-    if found is not None and found.certainty != "contradicted" and found.leader.truth is not None:
-        yield (
-            "The true labels of these data are known, and were kept from the method: the "
-            f"{plain(found.block.metric)} of {name(found.leader.model)} truly is "
-            f"{found.block.write(found.leader.truth)}."
-        )
+    if found is not None:
+        leader, block = found.leader, found.block
+        meaning = report.get("status_messages", {}).get(leader.status)
+        if leader.status != "ok" and meaning:
+            yield f"Take care: {meaning}."
+        if found.certainty != "contradicted" and leader.truth is not None:
+            yield (
+                "The true labels of these data are known, and were kept from the method: the "
+                f"{plain(block.metric)} of {name(leader.model)} truly is "
+                f"{block.write(leader.truth)}."
+            )
     if hits:
         yield f"{sum(hits)} of the {plural(len(hits), 'interval')} below hold the true value."
 
@@ -349,79 +370,71 @@ def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Itera
 # --- tables of the estimates ----------------------------------------------------------------------
 
 
-def _glance(metrics: Sequence[Block], report: Report) -> list[Node]:
+def _glance(metrics: Sequence[Block], report: Report) -> Iterator[Node]:
     """The best estimate by each metric that classifiers can be ranked by, where there are some."""
     rows = []
-    for block in metrics:
-        found, figures = verdict(block), ["", ""]
-        best = block.rows[0].reason
-        if found is not None and found.certainty == "contradicted":
-            best = "none: the labels contradict all"
-        elif found is not None:
-            best, figures = found.leader.model, [" ".join(block.figures(found.leader)),
-                                                 probability(found.leader.best)]  # fmt: skip
-        rows += [[block.metric, best, *figures]] if block.direction else []
-    samples = [("estimate", "estimate and interval"), ("truth", "truth")]
-    known = any(block.has_truth for block in metrics)
-    legend = [Group("loose", [Legend(samples[: 1 + known])])] if metrics else []
-    if len(rows) < 2 or len(report["models"]) < 2:
-        return [*legend]
-    table = Table(
-        ["Metric", "Best estimate", f"Value [{percent(metrics[0].level)}]", "P(best)"], rows,
-        "The classifier with the best estimate by each metric", sides="llr", names=2,
-    )  # fmt: skip
-    return [Section("At a glance", [table], on="page"), *legend]
+    for block in (one for one in metrics if one.direction):
+        found = verdict(block)
+        cells = ["none: the labels contradict all" if found else block.rows[0].reason, "", ""]
+        if found and found.certainty != "contradicted":
+            leader = found.leader
+            cells = [leader.model, " ".join(block.figures(leader)), probability(leader.best)]
+        rows.append([block.metric, *cells])
+    if len(rows) > 1 and len(report["models"]) > 1:
+        yield Section("At a glance", [Table(
+            ["Metric", "Best estimate", f"Value [{percent(metrics[0].level)}]", "P(best)"], rows,
+            "The classifier with the best estimate by each metric", sides="llr", names=2,
+        )])  # fmt: skip
+    if metrics:
+        samples = [("estimate", "estimate and interval"), ("truth", "truth")]
+        known = any(block.has_truth for block in metrics)
+        yield Group("loose", [Legend(samples[: 1 + known])])
 
 
 def _metrics(
-    report: Report, shown: Sequence[Block], room: _Level, *, known: bool
+    report: Report, shown: Sequence[Block], brief: Sequence[str], room: _Level
 ) -> Iterator[Node]:
-    """All items by each metric, and the groups: on the page below it, in a text by group."""
+    """All items by each metric, and the groups: on the page below it, in a text by group.
+
+    A text has the metrics that are `brief`.
+    """
     metrics = [block for block in shown if block.group is None]
-    brief = _brief(report, metrics)
     groups = [block for block in shown if block.group is not None]
-    by_metric = {b.metric: [g for g in groups if g.metric == b.metric] for b in metrics}
     for block in metrics:
         about = "; ".join(filter(None, (plain(block.description), block.preference)))
         columns: dict[str, list[Block]] = {}
-        for one in by_metric[block.metric]:
-            columns.setdefault((one.group or "").partition("=")[0], []).append(one)
+        for one in groups:
+            if one.metric == block.metric:
+                columns.setdefault((one.group or "").partition("=")[0], []).append(one)
         yield Section(
             plain(block.metric),
             [
                 *([Para(sentence(about), "soft")] if about else []),
                 _forest(block, common_axis([block]), room),
-                *(_by(column, parts, block, report, room) for column, parts in columns.items()),
+                *(
+                    page_only(_by, column, parts, block, report, room)
+                    for column, parts in columns.items()
+                ),
             ],
             on="" if block.metric in brief else "page",
         )
-    if groups:
-        order = [row.model for row in metrics[0].ranked()] if metrics else []
-        sizes = {size["group"]: size for size in report.get("groups", ())}
-        axes = {metric: common_axis(some) for metric, some in by_metric.items() if some}
-        for group in dict.fromkeys(block.group for block in groups):
-            size = sizes.get(group)
-            about = f"{size['n_items']:,} items, {size['n_labeled']:,} labeled" if size else ""
-            for block in groups:
-                if block.group == group and block.metric in brief:
-                    title = f"{plain(block.metric)}, {name(group)}"
-                    forest = _forest(block, axes[block.metric], room, order)
-                    yield Section(title, [forest], aside=about, on="text")
-    left_out = [block.metric for block in metrics if block.metric not in brief]
-    if left_out:
+    order = [row.model for row in metrics[0].ranked()] if metrics else []
+    about_groups = {size["group"]: sizes(size) for size in report.get("groups", ())}
+    for block in (one for one in groups if one.metric in brief):
+        axis = common_axis(one for one in groups if one.metric == block.metric)
+        yield Section(
+            f"{plain(block.metric)}, {name(block.group)}",
+            [_forest(block, axis, room, order)],
+            about_groups.get(block.group, ""),
+            on="text",
+        )
+    if left_out := [block.metric for block in metrics if block.metric not in brief]:
         yield Para("", on="text")
         yield Para(
             f"More: {plain(enumerated(left_out))}. Their tables are shown by "
             f"`--metrics {','.join(left_out)}`; all is in `--html PATH` and `--json PATH`.",
             on="text",
         )
-
-
-def _brief(report: Report, metrics: Sequence[Block]) -> list[str]:
-    """Metrics that a text has: the first, and those that were asked for."""
-    asked = report.get("asked")
-    return [b.metric for k, b in enumerate(metrics)
-            if asked is None or k < FIRST or b.metric in asked]  # fmt: skip
 
 
 def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None = None) -> Forest:
@@ -431,59 +444,65 @@ def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None =
                   folded=room.folded)  # fmt: skip
 
 
-def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level) -> Fold:
+def _by(
+    column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level
+) -> Iterator[Fold]:
     """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
-    sizes = {size["group"]: size for size in report.get("groups", ())}
+    every = report.get("groups", ())
+    labeled = {size["group"]: size["n_labeled"] for size in every if size["group"] is not None}
     places = [block, *parts]
     rows = [{row.model: row for row in one.rows} for one in places]
     models = [row.model for row in block.ranked()]
     panels = []
     for model in models[: max(_FEWEST_PANELS, room.group_rows // len(places))]:
-        groups = []
-        for one, by_model in zip(places, rows, strict=True):
-            if model in by_model:
-                value = "all items" if one.group is None else one.group.partition("=")[2]
-                size = None if one.group is None else sizes.get(one.group)
-                labeled = "" if size is None else f"{size['n_labeled']:,} labeled"
-                groups.append({"name": value, "size": labeled, "block": one,
-                               "row": by_model[model]})  # fmt: skip
+        groups = [
+            {
+                "name": "all items" if one.group is None else one.group.partition("=")[2],
+                "size": f"{labeled[one.group]:,} labeled" if one.group in labeled else "",
+                "block": one, "row": by_model[model],
+            }
+            for one, by_model in zip(places, rows, strict=True) if model in by_model
+        ]  # fmt: skip
         panels.append({"model": model, "groups": groups, "columns": max(b.columns for b in places)})
-    hidden = plural(len(models) - len(panels), "more classifier")
-    listed = "all estimates below" if len(report["estimates"]) <= room.listed else "the JSON"
-    caption = f"{block.metric} by {column}"
-    more = [Para(f"{hidden}: see {listed}.", "soft")] if len(panels) < len(models) else []
     view = {"panels": panels, "axis": common_axis(places, 4)}
-    return Fold(f"By {name(column)}", [Drawing("groups", view, caption), *more],
-                plural(len(parts), "group"), open=True, printed=False, on="page")  # fmt: skip
+    body: list[Node] = [Drawing("groups", view, f"{block.metric} by {column}")]
+    if hidden := len(models) - len(panels):
+        listed = "all estimates below" if len(report["estimates"]) <= room.listed else "the JSON"
+        body.append(Para(f"{plural(hidden, 'more classifier')}: see {listed}.", "soft"))
+    yield Fold(f"By {name(column)}", body, plural(len(parts), "group"), open=True, printed=False)
 
 
 def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> Iterator[Node]:
     """Metrics without any value."""
-    points = []
-    if unknown:
-        points.append(f"Undefined on these items: {plain(enumerated(unknown))}.")
-    if unfit:
-        why = report.get("status_messages", {}).get(NOT_APPLICABLE)
-        points.append(
-            f"Not applicable here: {plain(enumerated(unfit))}{f' ({why})' if why else ''}."
+    why = report.get("status_messages", {}).get(NOT_APPLICABLE)
+    points = [
+        f"{what}: {plain(enumerated(metrics))}{more}."
+        for what, metrics, more in (
+            ("Undefined on these items", unknown, ""),
+            ("Not applicable here", unfit, f" ({why})" if why else ""),
         )
+        if metrics
+    ]
     if points:
-        yield Section("Without a value", [Para(point) for point in points])
+        yield Section("Without a value", [*map(Para, points)])
+
+
+def _statuses(report: Report, shown: Sequence[Block]) -> list[Node]:
+    """What the statuses mean."""
+    statuses = dict(status_notes(report, shown))
+    return [Section("What a status means", [Terms(statuses)])] if statuses else []
 
 
 def _all_estimates(
     report: Report, shown: Sequence[Block], room: _Level, *, known: bool
 ) -> Iterator[Node]:
-    """What the statuses mean, and every estimate as a table of the page."""
-    statuses = dict(status_notes(report, shown))
-    if statuses:
-        yield Section("What a status means", [Terms(statuses)])
+    """Every estimate as a table of the page."""
     n = len(report["estimates"])
     if not shown:
         return
     if n > room.listed:
         text = f"The {n:,} estimates are too many for a table on this page; the JSON has all."
-        yield Section("All estimates", [Para(text)], on="page")
+        yield Section("All estimates", [Para(text)])
         return
     head = ["Group", "Metric", "Classifier", "Value", "Low", "High", *["Truth"] * known, "Status"]
     rows = []
@@ -500,46 +519,28 @@ def _all_estimates(
     yield Section(
         "All estimates",
         [Fold("As a table", [table], plural(n, "estimate"), printed=n <= 60, style="plain")],
-        on="page",
-    )
-
-
-def _foot(report: Report, shown: Sequence[Block]) -> Iterator[str]:
-    """What the signs of the tables are, and what made them."""
-    if shown:
-        truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
-        yield f"o estimate, |--| interval{truth}"
-    against = ""
-    if report.get("against") == "distribution":
-        against = " against the distribution of annotators' labels"
-    classes = enumerated([*map(plain, report["classes"])], _MOST_CLASSES)
-    yield (
-        f"{percent(report['confidence_level'])} intervals{against}; method "
-        f"{plain(report['method'])}, seed {report['seed']}, fewlabels {report['fewlabels']}; "
-        f"classes: {classes}"
     )
 
 
 # --- what else a page has -------------------------------------------------------------------------
 
 
-def _classes(report: Report) -> list[Node]:
+def _classes(report: Report) -> Iterator[Section]:
     """How often each class occurs among the labels, and by estimate."""
     balance: Mapping[str, Mapping[str, Any]] = report.get("class_balance") or {}
     labeled, inferred = balance.get("labeled") or {}, balance.get("estimated") or {}
-    if not (labeled or inferred):
-        return []
-    classes = [str(one) for one in report["classes"]]
+    classes = [*map(str, report["classes"])]
     shares = [inferred.get(one) for one in classes]
-    rows = [
-        [one, "-" if one not in labeled else f"{labeled[one]:,}",
-         "-" if share is None else f"{100 * share:.1f}%"]
-        for one, share in zip(classes, shares, strict=True)
-    ]  # fmt: skip
-    table = Table(["Class", "Labels", "Estimated share"], rows,
-                  "Labels and estimated share of each class", bars=shares, bar_at=2)  # fmt: skip
-    about = "How often each class occurs among the labels, and by estimate among all items."
-    return [Section("Classes", [Para(about, "soft"), table], on="page")]
+    columns = [
+        ["-" if n is None else count(n) for n in map(labeled.get, classes)],
+        ["-" if one is None else share(one) for one in shares],
+    ]
+    if labeled or inferred:
+        about = "How often each class occurs among the labels, and by estimate among all items."
+        yield Section("Classes", [Para(about, "soft"), Table(
+            ["Class", "Labels", "Estimated share"], [*zip(classes, *columns, strict=True)],
+            "Labels and estimated share of each class", bars=shares, bar_at=2,
+        )])  # fmt: skip
 
 
 def _profiles(
@@ -582,7 +583,7 @@ def _profiles(
     if len(drawn) < len(profiles):
         left = plural(len(profiles) - len(drawn), "more classifier")
         parts.append(Para(f"Not drawn, for the page to stay short: {left}.", "soft"))
-    return [Section("Scores and calibration of each classifier", parts, on="page")]
+    return [Section("Scores and calibration of each classifier", parts)]
 
 
 def _plots(one: Profile, *, opened: bool) -> Fold:
@@ -615,4 +616,8 @@ def predictions(report: Report) -> Document:
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
         rows.append([model, " and ".join(kinds) or "no predictions"])
     table = Table(["", "gives"], rows, "What each classifier gives", "l", widest=40)
-    return Document("What was read?", report, head=headline(report), body=[table])
+    return Document(
+        "What was read?", report, head=headline(report), body=[table],
+        facts={"Items": report["n_items"], "Labeled": report["n_labeled"],
+               "Classes": len(report["classes"])},
+    )  # fmt: skip

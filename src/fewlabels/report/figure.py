@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,7 +19,7 @@ from fewlabels.errors import MissingExtraError, UsageError, unknown
 from fewlabels.report import document as said
 from fewlabels.report.axis import Axis, View
 from fewlabels.report.blocks import Report
-from fewlabels.report.html import DOCUMENTS, document_of
+from fewlabels.report.html import document_of
 from fewlabels.report.words import escape_control, fit, percent
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class _Part(NamedTuple):
 def render_figure(kind: str, report: Report, metric: str | None = None) -> Figure:
     """The report of a kind of result as a figure, by `metric` where there are several.
 
-    `metric` is the title of a section of its page, or of a drawing. Pyplot is left alone.
+    `metric` is the title of a section of its page, or of a drawing. Pyplot is left alone. A
+    character that no font of the system has is drawn as a square.
 
     Raises
     ------
@@ -59,8 +61,17 @@ def render_figure(kind: str, report: Report, metric: str | None = None) -> Figur
     MissingExtraError
         If matplotlib is not installed.
     """
+    class_of_figures()
+    families, missing = _fonts(report)
+    if missing:
+        written = json.dumps(report, ensure_ascii=False)
+        report = json.loads(written.translate(dict.fromkeys(missing, "\N{WHITE SQUARE}")))
+    return _figure(kind, report, metric, families)
+
+
+def _figure(kind: str, report: Report, metric: str | None, families: Sequence[str]) -> Figure:
     figures, mpl = class_of_figures(), importlib.import_module("matplotlib")
-    document = document_of(kind, report)[0] if kind in DOCUMENTS else said.Document("", report)
+    document = document_of(kind, report)[0]
     chosen = _chosen([*_parts([*document.body, *document.more])], metric)
     drawn = chosen[:_MOST_PANELS]
     title = said.opening(" ".join(document.answer) or document.title, _MOST_LETTERS)
@@ -71,7 +82,7 @@ def render_figure(kind: str, report: Report, metric: str | None = None) -> Figur
     same = len({one.caption for one in drawn}) == 1  # then sections tell panels apart
     down = 1 + (len(drawn) > 3)
     across = ceil(len(drawn) / down)
-    with mpl.rc_context(_STYLE | {"font.size": 19 - 2 * across}):
+    with mpl.rc_context(_STYLE | {"font.size": 19 - 2 * across, "font.family": families}):
         figure = figures(figsize=_INCHES, layout="constrained")
         figure.suptitle(_lines(title, 66, 3), x=0.01, ha="left", fontsize=23, fontweight="bold")
         figure.supxlabel(note, x=0.01, ha="left", fontsize=13, color=_SOFT)
@@ -91,9 +102,30 @@ def class_of_figures() -> type[Figure]:
     return Figure
 
 
+def _fonts(report: Report) -> tuple[list[str], set[int]]:
+    """Families of fonts for what is written in a report, and the characters that none has.
+
+    Names may be of any script: where the usual font lacks a character, others of the system follow.
+    """
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties, findfont, fontManager, get_font
+
+    families: list[str] = [*rcParams["font.family"]]
+    missing = {ord(c) for c in json.dumps(report, ensure_ascii=False) if not c.isascii()}
+    missing -= get_font(findfont(FontProperties())).get_charmap().keys()
+    for font in fontManager.ttflist if missing else ():
+        if font.style != "normal" or font.weight != 400 or "Last Resort" in font.name:
+            continue  # The last one has boxes for all that is.
+        if missing & (found := get_font(font.fname).get_charmap().keys()):
+            families.append(font.name)
+            missing -= found
+    return families, missing
+
+
 def render_svg(kind: str, report: Report) -> str:
     """The figure of a report as a file of SVG, the same each time; text stays text."""
-    figure, out = render_figure(kind, report), io.StringIO()
+    class_of_figures()
+    figure, out = _figure(kind, report, None, _fonts(report)[0]), io.StringIO()
     from matplotlib import rc_context
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "fewlabels"}), catch_warnings():
@@ -116,14 +148,14 @@ def _parts(
     nodes: Sequence[said.Node], path: tuple[str, ...] = (), around: str = "", legend: str = ""
 ) -> Iterator[_Part]:
     """All that can be drawn, in the order of the page; `around` is the summary of a fold."""
-    for node in nodes:
+    for node in said.shown(nodes):
         title, fold = (_text(getattr(node, of, "")) for of in ("title", "summary"))
         if isinstance(node, said.Legend):
             known = [(_DRAWN[kind], text) for kind, text in node.samples if kind in _DRAWN]
             legend = ", ".join(map(": ".join, known))
-        if node.children:
+        if hasattr(node, "body"):
             within = (*path, title) if title else path
-            yield from _parts(getattr(node, node.children), within, fold or around, legend)
+            yield from _parts(node.body, within, fold or around, legend)
         elif (draw := _draw(node)) is not None:
             caption = _text(node.caption) if isinstance(node, said.Drawing) else ""
             metric = node.block.metric if isinstance(node, said.Forest) else ""
@@ -194,7 +226,7 @@ def _rows(
 
 def _curve(view: View, axes: Any, across: int, down: int) -> None:
     """Lines with their bands, points to be seen, and what is shaded."""
-    x, y, since = view.x.axis, view.y.axis, getattr(view, "since", None)
+    x, y, since = view.x, view.y, getattr(view, "since", None)
     if since is not None:
         axes.axvspan(x.low + since / 100 * (x.high - x.low), x.high, color=_OTHER, alpha=0.15, lw=0)
     for line in filter(None, view.dashed):

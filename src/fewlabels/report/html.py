@@ -15,38 +15,24 @@ from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fewlabels.errors import InputError, Status, gravest_first
 from fewlabels.report import words
 from fewlabels.report.blocks import Report
+from fewlabels.report.document import shown
 from fewlabels.report.words import count, enumerated, percent, speaks_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-DOCUMENTS = {
-    "agreement": "agreement",
-    "annotations": "annotations",
-    "backtest": "backtest",
-    "calibration": "calibration",
-    "calibration-curve": "calibration_curve",
-    "comparison": "comparison",
-    "confusion": "confusion",
-    "curves": "curves",
-    "disagreements": "confusion.disagreements",
-    "estimates": "estimates",
-    "label-next": "label_next",
-    "monitoring": "monitoring",
-    "predictions": "estimates.predictions",
-    "ranking": "ranking",
-    "score": "score",
-    "shift": "shift",
-    "summary": "document.of_summary",
-    "threshold": "threshold",
-}
-"""The file, and its function unless that is `document`, that says all of each kind of result."""
+_ELSEWHERE = {
+    "disagreements": ("confusion", "disagreements"), "predictions": ("estimates", "predictions"),
+}  # fmt: skip
+"""The file and the function that say all of some kinds; of others the file is called as they are,
+and the function `document`."""
 
 
 def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> Any:
@@ -54,11 +40,10 @@ def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> An
 
     `more` is what its page shows beside the report.
     """
-    name, _, function = DOCUMENTS[kind].partition(".")
+    name, function = _ELSEWHERE.get(kind, (kind.replace("-", "_"), "document"))
     file = importlib.import_module(f"fewlabels.report.{name}")
-    levels = 1 if function else getattr(file, "LEVELS", 1)
-    make = getattr(file, function or "document")
-    return make(report, **more, **({"level": level} if levels > 1 else {})), levels
+    levels = getattr(file, "LEVELS", 1) if kind not in _ELSEWHERE else 1
+    return getattr(file, function)(report, **more, **{"level": level} if levels > 1 else {}), levels
 
 
 def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = False) -> str:
@@ -68,9 +53,6 @@ def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = Fal
     document = document_of(kind, report)[0]
     return terminal.render_text(replace(document, basis=()) if brief else document, width)
 
-
-_SCRIPT = "report.js"
-"""The one script of every page; the content security policy allows it alone, by its hash."""
 
 MOST_BYTES = 300_000
 """Largest page; above it, details that are in the JSON are left out."""
@@ -120,8 +102,9 @@ def environment() -> Environment:
         "heading": lambda text: words.capital(str(text)),
         "cell": cell,
         "marked": marked,
+        "shown": partial(shown, where="page"),
     }
-    script, sheet, part = (_source(environment, n) for n in (_SCRIPT, "page.css", "part.css"))
+    script, sheet, part = map(source, ("report.js", "page.css", "part.css"))
     # Nested, the rules hold within the element alone; thrice named, they outrank a notebook's own.
     nested = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", f"{sheet}\n{part}")
     environment.globals |= {
@@ -136,15 +119,9 @@ def environment() -> Environment:
     return environment
 
 
-def style_sheet(*names: str) -> str:
-    """Style sheets of the templates, one after another."""
-    return "\n".join(_source(environment(), name) for name in names)
-
-
-def _source(environment: Environment, name: str) -> str:
+def source(name: str) -> str:
     """A file of the templates as it stands."""
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]
+    return files("fewlabels.report").joinpath("templates", name).read_text("utf-8")
 
 
 def render_page(page: str, report: Report, *, fragment: bool = False, **more: Any) -> str:
@@ -173,7 +150,7 @@ def render_page(page: str, report: Report, *, fragment: bool = False, **more: An
 def render_fragment(page: str, report: Report) -> str:
     """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    `page` is one of `DOCUMENTS`; `report` holds plain JSON values.
+    `page` is a kind of document; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 
@@ -181,7 +158,7 @@ def render_fragment(page: str, report: Report) -> str:
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
     """Write a page, or nothing: the file appears only when it is complete.
 
-    `page` is one of `DOCUMENTS`; `more` is what it shows beside the report.
+    `page` is a kind of document; `more` is what it shows beside the report.
     """
     with stated_origin():
         content = render_page(page, report, **more).encode("utf-8")
@@ -233,13 +210,7 @@ class Notes(NamedTuple):
 
 
 def weighed(warnings: Iterable[str]) -> list[Notes]:
-    """Warnings by kind, the gravest first; kind "" is good to know, and decides nothing.
-
-    Examples
-    --------
-    >>> [(note.kind, note.texts) for note in weighed(["a note", "few-labels: only 3 labels"])]
-    [('few-labels', ['only 3 labels']), ('', ['a note'])]
-    """
+    """Warnings by kind, the gravest first; kind "" is good to know, and decides nothing."""
     by_kind: dict[str, list[str]] = {}
     for text in gravest_first(warnings):
         kind, colon, rest = text.partition(": ")

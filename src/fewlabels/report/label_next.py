@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Para, Section, Table, name, strong
-from fewlabels.report.one_classifier import about_one
-from fewlabels.report.words import count, escape_control, fit, plural, probability, score_text
+from fewlabels.report.one_classifier import about_one, score_writer
+from fewlabels.report.words import count, escape_control, fit, plural, probability
 
 _TERMS = {
     "Gain": "How much of what is still unknown the label is expected to settle, once those above "
@@ -22,30 +22,38 @@ def document(report: Report) -> Document:
     aim = _AIMS.get(kind, kind.replace("_", " ")) if votes else f"{kind} curve"
     n = len(report["items"])
     these = "this item" if n == 1 else f"these {plural(n, 'item')}"
+    about = (
+        f" Gain is the share of the variance of the {aim if votes else 'band'} that the label is "
+        "expected to remove. Drawn is how probable it was to draw the item"
+    )
+    strata = report.get("strata") or ()
+    if strata:
+        about = " Drawn is how probable it was to draw the item from its stratum"
+    body = [
+        Section("Items, in the order to label them", [
+            Para(f"Rows count from 1, after the header of the file.{about}.", "soft"),
+            _items(report),
+        ]),
+    ]  # fmt: skip
+    if strata:
+        rows = [
+            [one["name"], count(one["n_items"]), count(one["n_labeled"]), f"{one['spread']:.3f}",
+             count(one["n_next"])]
+            for one in strata
+        ]  # fmt: skip
+        head = ["stratum", "items", "labeled", "spread", "to label"]
+        body.insert(0, Section("How many of each stratum", [
+            Para("Spread is how much an item's value varies in the stratum. Labels go in "
+                 "proportion to items times spread (Neyman), with those there are.", "soft"),
+            Table(head, rows, "Strata", widest=30),
+        ]))  # fmt: skip
     return about_one(
         "Which items to label next?",
         report,
         f"Label {these} to learn most of the {strong(aim)} of {name(report['model'])}.",
-        [
-            *_strata(report),
-            Section("Items, in the order to label them", [
-                Para("Rows count from 1, after the header of the file."
-                     + _gain(report, aim if votes else "band"), "soft"),
-                _items(report),
-            ]),
-        ],
+        body,
         _TERMS,
         basis=[report["statement"]],
-    )  # fmt: skip
-
-
-def _gain(report: Report, of: str) -> str:
-    """What the numbers of an item mean."""
-    if report.get("strata"):
-        return " Drawn is how probable it was to draw the item from its stratum."
-    return (
-        f" Gain is the share of the variance of the {of} that the label is expected to remove. "
-        "Drawn is how probable it was to draw the item."
     )
 
 
@@ -55,7 +63,7 @@ def _items(report: Report) -> Table:
         shown = [name(fit(escape_control(c), 20)) for c in report["likeliest"]]
     else:
         heads = ["score", "P(positive)"]
-        shown = [score_text(score, report["unit"] == "probability") for score in report["score"]]
+        shown = [*map(score_writer(report), report["score"])]
     gains = report["gain"]
     shares = gains if any(gains) else report["drawn"]
     top = max(share or 0.0 for share in shares) or 1.0
@@ -70,19 +78,3 @@ def _items(report: Report) -> Table:
         "Items to label next", sides="r", style="next",
         bars=[share and share / top for share in shares], bar_at=3 if any(gains) else 4,
     )  # fmt: skip
-
-
-def _strata(report: Report) -> list[Section]:
-    """Items, labels, spread and labels to add of every stratum, where they are named."""
-    rows = [
-        [one["name"], count(one["n_items"]), count(one["n_labeled"]), f"{one['spread']:.3f}",
-         count(one["n_next"])]
-        for one in report.get("strata", ())
-    ]  # fmt: skip
-    meaning = (
-        "Spread is how much an item's value varies in the stratum. Labels go in proportion to "
-        "items times spread (Neyman), with those there are."
-    )
-    head = ["stratum", "items", "labeled", "spread", "to label"]
-    table = Table(head, rows, "Strata", widest=30)
-    return [Section("How many of each stratum", [Para(meaning, "soft"), table])] if rows else []

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
 
 from fewlabels.report.blocks import Block, Row, blocks, status_notes
 from fewlabels.report.words import escape_control, percent, plural, speaks_of
@@ -32,12 +32,7 @@ def render_markdown(report: Report) -> str:
         lines.append("| | " + " | ".join(escaped(block.metric) for block in members) + " |")
         lines.append("|---|" + "---|" * len(members))
         for model in report["models"]:
-            cells = [
-                _figures(block, row)
-                for block in members
-                for row in block.rows
-                if row.model == model
-            ]
+            cells = [_figures(b, row) for b in members for row in b.rows if row.model == model]
             lines.append(f"| {escaped(model)} | " + " | ".join(cells) + " |")
         lines.append("")
     lines.append(
@@ -89,28 +84,20 @@ class Case(NamedTuple):
 
 def render_junit(cases: Sequence[Case]) -> str:
     """Conditions as the XML of JUnit, which hosted CI shows beside other tests."""
-    failed = sum(case.failure is not None for case in cases)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuites tests="{len(cases)}" failures="{failed}">',
-        f'  <testsuite name="fewlabels" tests="{len(cases)}" failures="{failed}" errors="0">',
-    ]
+    counts = {"tests": str(len(cases)), "failures": str(sum(c.failure is not None for c in cases))}
+    tree = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(
+        tree, "testsuite", {"name": "fewlabels", **counts, "errors": "0"}
+    )
     for case in cases:
-        named = f"    <testcase classname={_attribute(case.suite)} name={_attribute(case.name)}"
-        if case.failure is None:
-            lines.append(f"{named}/>")
-        else:
-            message = _attribute(case.failure)
-            lines.append(f"{named}>")
-            lines.append(
-                f"      <failure message={message}>{escape(escape_control(case.failure))}</failure>"
-            )
-            lines.append("    </testcase>")
-    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(escape_control(text))
+        named = {"classname": escape_control(case.suite), "name": escape_control(case.name)}
+        made = ElementTree.SubElement(suite, "testcase", named)
+        if case.failure is not None:
+            why = escape_control(case.failure)
+            ElementTree.SubElement(made, "failure", {"message": why}).text = why
+    ElementTree.indent(tree)
+    written = ElementTree.tostring(tree, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{written}\n'
 
 
 def flat_numbers(report: Report) -> dict[str, float]:
@@ -118,23 +105,15 @@ def flat_numbers(report: Report) -> dict[str, float]:
 
     What is undefined has no number, and is left out.
     """
-    numbers = {
-        "n_items": float(report["n_items"]),
-        "n_labeled": float(report["n_labeled"]),
-    }
-    for name, row in _named_rows(report):
+    numbers = {name: float(report[name]) for name in ("n_items", "n_labeled")}
+    for row in report["estimates"]:
+        words = [row["model"], row["metric"], *([] if row["group"] is None else [row["group"]])]
+        # What MLflow and others take in a name.
+        name = "/".join(re.sub(r"[^\w\-. /:]", "_", str(word)) for word in words)
         for key, value in (("", row["value"]), ("_low", row["low"]), ("_high", row["high"])):
             if value is not None:
                 numbers[f"{name}{key}"] = float(value)
     return numbers
-
-
-def _named_rows(report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for row in report["estimates"]:
-        group = () if row["group"] is None else (row["group"],)
-        # What MLflow and others take in a name.
-        words = [re.sub(r"[^\w\-. /:]", "_", str(p)) for p in (row["model"], row["metric"], *group)]
-        yield "/".join(words), row
 
 
 def model_index(report: Report, model: str, dataset: str, task: str) -> dict[str, Any]:

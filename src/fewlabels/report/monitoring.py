@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
-from fewlabels.report.axis import Axis, Panel, Scale, View, fit_axis, strips
+from fewlabels.report.axis import Axis, Panel, View, fit_axis
 from fewlabels.report.blocks import Report
+from fewlabels.report.curves import strips_at
 from fewlabels.report.document import (
     Document,
     Drawing,
@@ -24,6 +26,7 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
+from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     count,
     enumerated,
@@ -35,11 +38,14 @@ from fewlabels.report.words import (
     with_interval,
 )
 
-_MOST_PERIODS, _MOST_PRINTED = 14, 20
-"""Rows of a table: in a text, and on paper."""
+_MOST_PERIODS = 20
+"""Rows of a table; a drawing has all periods."""
 
-_HEAD = ("items", "labels", "estimate", "P(fall)")
+_DRAWN = (50, 20, 6, 0)
+LEVELS = len(_DRAWN)
+"""Groups of a metric that are drawn, fewer at each level."""
 
+_HEADS = ("items", "labels", "estimate", "P(fall)")
 _AGAINST = {
     "first": "the first periods",
     "trailing": "the mean of the periods before",
@@ -52,19 +58,25 @@ def verdicts(report: Report) -> Iterator[str]:
 
     Of subgroups, what has surely fallen, and in one sentence what may have.
     """
-    steady = [one for one in report["changes"] if one["since"] is None]
-    last = report["complete"]
-    unlabeled = any(p["name"] == last and not p["n_labeled"] for p in report["periods"])
-    yield from _falls(report, report, "")
-    unsure = []
-    for part in report["subgroups"]:
-        group, fell = name(part["subgroup"]), [c for c in part["changes"] if c["since"]]
-        sure = [change for change in fell if change["alarm"]]
-        yield from _falls(report, {**part, "changes": sure}, f"in {group}, ")
-        unsure += [f"{_which(change)} in {group}" for change in fell if not change["alarm"]]
+    last, unsure = report["complete"], []
+    for part in (report, *report["subgroups"]):
+        where = "" if part is report else f"in {name(part['subgroup'])}"
+        fell = [one for one in part["changes"] if one["since"] is not None]
+        for one in sorted(fell, key=lambda one: -one["probability"]):
+            if where and not one["alarm"]:
+                unsure.append(f"{_which(one)} {where}")
+                continue
+            sure = strong("has fallen") if one["alarm"] else "has perhaps fallen"
+            yield (
+                f"{where and where + ', '}{_which(one)} {sure} since {one['since']}: by "
+                f"{with_interval({**one, 'value': one['fall']})} in {part['complete']} against "
+                f"{_AGAINST[part['against']]} (probability {probability(one['probability'])} of "
+                f"more than {report['tolerance']:g}); what changed: {one['what']}"
+            )
     if unsure:
         yield f"perhaps fallen: {enumerated(unsure, 4)}"
-    if steady and unlabeled:
+    steady = [one for one in report["changes"] if one["since"] is None]
+    if steady and any(p["name"] == last and not p["n_labeled"] for p in report["periods"]):
         yield (
             f"no item of {last} has a label: whether scores mean something else there than before, "
             "nobody can say"
@@ -81,106 +93,63 @@ def _which(one: Mapping[str, Any]) -> str:
     return f"{one['metric']} of {name(one['model'])}"
 
 
-def _falls(report: Report, part: Report, front: str) -> Iterator[str]:
-    """A sentence for each fall of all items or of a subgroup, the likeliest first."""
-    last, against = part["complete"], _AGAINST[part["against"]]
-    for one in sorted(part["changes"], key=lambda one: -one["probability"]):
-        if one["since"] is None:
-            continue
-        sure = strong("has fallen") if one["alarm"] else "has perhaps fallen"
-        write = number_format([one["fall"], one["low"], one["high"]])
-        yield (
-            f"{front}{_which(one)} {sure} since {one['since']}: by "
-            f"{write(one['fall'])} [{write(one['low'])}, {write(one['high'])}] in {last} against "
-            f"{against} (probability {probability(one['probability'])} of more than "
-            f"{report['tolerance']:g}); what changed: {one['what']}"
-        )
+class Point(NamedTuple):
+    """The place of a period among all, the period, its estimate, how likely it is a fall."""
+
+    at: int
+    period: Mapping[str, Any]
+    row: Mapping[str, Any]
+    text: str
+    fall: float | None
 
 
-@dataclass(frozen=True)
-class Series:
-    """A metric of a classifier: its row, period and probability of a fall, and the change, if any.
-
-    Periods without an estimate are left out.
-    """
+class Series(NamedTuple):
+    """A metric of a classifier: periods that have an estimate, and the change, if any."""
 
     model: str
     metric: str
-    rows: list[Mapping[str, Any]]
-    periods: list[Mapping[str, Any]]
-    falls: list[float | None]
+    points: Sequence[Point]
     change: Mapping[str, Any] | None
 
-    @property
-    def key(self) -> tuple[str, str]:
-        """The classifier and the metric."""
-        return self.model, self.metric
+
+_KEY = itemgetter("model", "metric")
+_ENDS = ("value", "low", "high")
 
 
-_Groups = dict[tuple[str, str], dict[str, Series]]
-"""By classifier and metric, then by group."""
-
-
-def series_of(report: Report, part: Report | None = None) -> list[Series]:
-    """Every metric of every classifier, in the order of the estimates, of a subgroup or of all."""
-    part = report if part is None else part
-    place = {f"{report['time']}={p['name']}": i for i, p in enumerate(part["periods"])}
-    falls = {(one["model"], one["metric"]): one["probability"] for one in part["falls"]}
-    changes = {(one["model"], one["metric"]): one for one in part["changes"]}
-    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in part["estimates"]:
-        if row["group"] in place:
-            rows.setdefault((row["model"], row["metric"]), []).append(row)
-    out = []
+def series_of(report: Report, part: Report, names: Sequence[str]) -> dict[Any, Series]:
+    """By classifier and metric, in the order of the estimates: of a subgroup or of all items."""
+    periods = {f"{report['time']}={one['name']}": one for one in part["periods"]}
+    falls, changes = ({_KEY(one): one for one in part[of]} for of in ("falls", "changes"))
+    rows = grouped((row for row in part["estimates"] if row["group"] in periods), _KEY)
+    out = {}
     for key, some in rows.items():
-        ordered = sorted(some, key=lambda row: place[row["group"]])
-        places = [place[row["group"]] for row in ordered]
-        fell = falls.get(key, [None] * len(place))
-        periods = [part["periods"][i] for i in places]
-        change = changes.get(key)
-        out.append(Series(*key, ordered, periods, [fell[i] for i in places], change))
+        write = number_format(row[end] for row in some for end in _ENDS)
+        known = falls[key]["probability"] if key in falls else [None] * len(periods)
+        fell = dict(zip(periods, known, strict=True))
+        points = [
+            Point(names.index(period["name"]), period, row, with_interval(row, write), fell[group])
+            for row in some
+            for group, period in [(row["group"], periods[row["group"]])]
+        ]
+        out[key] = Series(key[0], key[1], sorted(points), changes.get(key))
     return out
 
 
-def _cells(series: Series) -> list[list[str]]:
-    """Every period as the cells of a table."""
-    write = number_format([row[end] for row in series.rows for end in ("value", "low", "high")])
-    return [
-        [
-            period["name"], count(period["n_items"]), count(period["n_labeled"]),
-            with_interval(row, write), probability(fall),
-        ]
-        for row, period, fall in zip(series.rows, series.periods, series.falls, strict=True)
+def _table(title: str, head: str, points: Mapping[str, Point], note: str = "") -> Table:
+    """A period each, or the same one of each group."""
+    rows = [
+        [who, count(one.period["n_items"]), count(one.period["n_labeled"]), one.text,
+         probability(one.fall)]
+        for who, one in points.items()
     ]  # fmt: skip
-
-
-def _table(series: Series, most: int) -> Table:
-    """The last periods, a row each."""
-    cells, earlier = _cells(series), len(series.rows) - most
-    return Table(
-        ["period", *_HEAD], cells[-most:], f"{series.metric} of {series.model}, period by period",
-        chips=[row["status"] for row in series.rows[-most:]],
-        note=f"{plural(earlier, 'earlier period')}: in the JSON" if earlier > 0 else "",
-    )  # fmt: skip
-
-
-def _last_periods(title: str, by_group: Mapping[str, Series]) -> Table:
-    """The last period of every group, by one metric of a classifier."""
-    return Table(
-        ["group", *_HEAD], [[group, *_cells(one)[-1][1:]] for group, one in by_group.items()],
-        title, chips=[one.rows[-1]["status"] for one in by_group.values()],
-    )  # fmt: skip
+    heads, chips = (head, *_HEADS), [one.row["status"] for one in points.values()]
+    return Table(heads, rows, title, chips=chips, note=note)
 
 
 # What is drawn ------------------------------------------------------------------------------------
 
-_HEIGHT, _SMALL, _LABELS = 200, 120, 16
-"""Pixels of a plot, of one of a subgroup, and of what shows the labels of a period."""
-
-_MOST_TICKS, _FEW_TICKS, _MOST_PANELS = 5, 3, 20
-
-_MOST_ROWS, _LEAST_ROWS = 360, 8
-"""Rows of all tables together, and tooltips of all plots; of each at least so many of the last."""
+_LARGE, _SMALL, _LABELS = (200, 5), (120, 3), 16
+"""Pixels of a plot and its ticks, those of a subgroup, and pixels for the labels of a period."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,171 +163,138 @@ class SeriesView(View):
     labels: str
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """The periods of a page in order, those without items too, and how ticks write them."""
+def _scale(several: Iterable[Series]) -> Axis:
+    """One scale for a metric of some series."""
+    numbers = (one.row[end] for series in several for one in series.points for end in _ENDS)
+    return fit_axis(numbers, (None, None))
 
-    names: tuple[str, ...]
-    x_name: str
 
-    @staticmethod
-    def of(report: Report) -> Timeline:
-        """The periods of all items."""
-        names = [period["name"] for period in report["periods"]]
-        names = sorted([*names, *report["gaps"]]) if report["gaps"] else names
-        years = {name[:4] for name in names}
-        one = len(years) == 1 and names[0].count("-") == 2
-        x_name = f"{report['time']}, {names[0][:4]}" if one else report["time"]
-        return Timeline(tuple(names), x_name)
+def _times(names: Sequence[str], most: int) -> Axis:
+    """Places of periods, with so many ticks; dates are as short as tells them apart."""
+    dates, one_year = all(name.count("-") == 2 for name in names), len({n[:4] for n in names}) == 1
+    cut = slice(0, None) if not dates else slice(5, None) if one_year else slice(0, 7)
+    shown = range(0, len(names), -(-len(names) // most))
+    texts = tuple(names[i][cut] for i in shown)
+    return Axis(0.0, float(len(names) - 1), tuple(map(float, shown)), texts)
 
-    def axis(self, most: int) -> Axis:
-        """Positions from 0 on, with at most so many ticks."""
-        step = -(-len(self.names) // most)
-        shown = range(0, len(self.names), step)
-        dates = all(name.count("-") == 2 for name in self.names)
-        cut = slice(5, None) if "," in self.x_name else slice(0, 7) if dates else slice(None)
-        texts = tuple(self.names[i][cut] for i in shown)
-        return Axis(0.0, float(len(self.names) - 1), tuple(map(float, shown)), texts)
 
-    def runs(self, series: Series) -> list[list[tuple[float, Mapping[str, Any]]]]:
-        """Estimates at their positions, in stretches without a gap."""
-        out: list[list[tuple[float, Mapping[str, Any]]]] = []
-        before = None
-        for row, period in zip(series.rows, series.periods, strict=True):
-            at = self.names.index(period["name"])
-            if row["value"] is None:
-                continue
-            if before != at - 1:
-                out.append([])
-            out[-1].append((float(at), row))
-            before = at
+def _runs(points: Sequence[Point]) -> Iterator[list[tuple[float, Any, Any, Any]]]:
+    """Estimates at their places, in stretches without a gap."""
+    known = [one for one in points if one.row["value"] is not None]
+    for _, run in groupby(enumerate(known), lambda pair: pair[1].at - pair[0]):
+        ends = [(float(one.at), *(one.row[end] for end in _ENDS)) for _, one in run]
         # One by itself is a short line.
-        return [run if len(run) > 1 else [(at + d, r) for at, r in run for d in (-0.3, 0.3)]
-                for run in out]  # fmt: skip
+        yield ends if len(ends) > 1 else [(ends[0][0] + d, *ends[0][1:]) for d in (-0.3, 0.3)]
 
 
-def _scale(*several: Series) -> Scale:
-    """The scale of a metric of some series."""
-    ends = ("low", "high", "value")
-    return Scale(fit_axis([r[end] for s in several for r in s.rows for end in ends], (None, None)))
-
-
-def series_view(
-    series: Series, timeline: Timeline, up: Scale, most: int, of: str | None = None
-) -> SeriesView:
+def _view(series: Series, time: str, names: Sequence[str], up: Axis, group: str = "") -> SeriesView:
     """Estimates with their band, bars for the labels of each period, the level before dashed.
 
-    Tooltips are of so many of the last periods; `of` names a subgroup, whose panel is smaller.
+    A panel of a group is smaller, and has no tooltips.
     """
-    across = Scale(timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS))
-    panel = Panel(across, up, _HEIGHT if of is None else _SMALL)
-    write = number_format([r[end] for r in series.rows for end in ("value", "low", "high")])
-    change = series.change
+    points, change = series.points, series.change
+    height, ticks = _SMALL if group else _LARGE
+    panel = Panel(_times(names, ticks), up, height)
     texts = [
-        f"{p['name']}: {with_interval(row, write)}, {plural(p['n_labeled'], 'label')} of "
-        f"{plural(p['n_items'], 'item')}"
-        + ("" if fall is None else f", P(fall) {probability(fall)}")
-        for row, p, fall in zip(series.rows, series.periods, series.falls, strict=True)
+        f"{one.period['name']}: {one.text}, {plural(one.period['n_labeled'], 'label')} of "
+        f"{plural(one.period['n_items'], 'item')}"
+        + ("" if one.fall is None else f", P(fall) {probability(one.fall)}")
+        for one in points
     ]
-    there = [timeline.names.index(p["name"]) for p in series.periods]
-    edges = [100 * panel.x.at(i) for i in there]
-    middles = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(edges)), 100.0]
-    since = change["since"] if change else None
+    labels = [(100 * panel.x.at(one.at), one.period["n_labeled"]) for one in points]
+    tallest = max(number for _, number in labels)
+    since = change and change["since"]
+    one_year = len({n[:4] for n in names}) == 1 and names[0].count("-") == 2
     return SeriesView(
         **vars(panel),
-        title=f"{series.metric} of {series.model}" + ("" if of is None else f", {of}"),
-        x_name=timeline.x_name,
-        y_name=series.metric if of is None else "",
-        runs=[
-            [(at, r["value"], r["low"], r["high"]) for at, r in run]
-            for run in timeline.runs(series)
-        ],
+        title=f"{series.metric} of {series.model}{group and f', {group}'}",
+        x_name=f"{time}, {names[0][:4]}" if one_year else time,
+        y_name="" if group else series.metric,
+        runs=[*_runs(points)],
         dashed=panel.level(change["before"] if change else None),
-        strips=strips(middles, texts)[-most:] if most else (),
+        strips=() if group else strips_at(panel, [one.at for one in points], texts),
         description="; ".join(texts[-3:]),
-        since=None if since is None else 100 * panel.x.at(timeline.names.index(since) - 0.5),
-        labels=_label_bars(edges, [p["n_labeled"] for p in series.periods], panel.height),
+        since=None if since is None else 100 * panel.x.at(names.index(since) - 0.5),
+        # Bars at the foot, as high as the square roots of numbers.
+        labels="".join(
+            f"M{x:.1f} {height}v-{_LABELS * (n / tallest) ** 0.5:.1f}" for x, n in labels if n
+        ),
     )
-
-
-def _label_bars(at: Sequence[float], numbers: Sequence[int], height: int) -> str:
-    """Bars at the foot of a plot: a path of SVG, as high as the square roots of numbers."""
-    most = max(numbers, default=0) or 1
-    drawn = zip(at, numbers, strict=True)
-    return "".join(f"M{x:.1f} {height}v-{_LABELS * (n / most) ** 0.5:.1f}" for x, n in drawn if n)
 
 
 # The whole ----------------------------------------------------------------------------------------
 
 
-def _classifier(
-    several: Sequence[Series], groups: _Groups, timeline: Timeline, most: int, legend: Legend
-) -> Section:
-    """A classifier on a page: its metrics over time, those of `groups`, then period by period."""
-    body: list[Node] = [
-        legend,
-        Group("panels", [
-            Drawing("curve", series_view(one, timeline, _scale(one), most), one.metric)
-            for one in several
-        ]),
-    ]  # fmt: skip
-    for title, by_group in (
-        (f"{one.metric} by group", groups[one.key]) for one in several if one.key in groups
-    ):
-        up = _scale(*by_group.values())
-        small = [
-            Drawing("curve", series_view(one, timeline, up, 0, group), name(group))
-            for group, one in by_group.items()
-        ]
-        summary = f"{title}, the last period"
-        last = Fold(summary, [_last_periods(summary, by_group)])
-        body.append(Section(title, [Group("panels small", small), last]))
-    for one in several:
-        table = _table(one, most)
-        # Long tables would take pages of paper each.
-        short = len(table.rows) <= _MOST_PRINTED
-        body.append(Fold(f"{one.metric}, period by period", [table], printed=short))
-    return Section(name(several[0].model), body, on="page")
-
-
-def _printed(series: Series, by_group: Mapping[str, Series] | None) -> Iterator[Section]:
-    """A metric of a classifier as tables of a text."""
-    title = f"{name(series.model)}: {series.metric}"
-    yield Section(title, [_table(series, _MOST_PERIODS)], on="text")
-    if by_group:
-        title = f"{title} by group, the last period"
-        yield Section(title, [_last_periods(title, by_group)], on="text")
-
-
-def document(report: Report) -> Document:
-    """All that is said of `Monitoring.to_dict`."""
-    periods, timeline, against = report["periods"], Timeline.of(report), _AGAINST[report["against"]]
-    n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
-    level, tolerance = percent(report["confidence_level"]), report["tolerance"]
-    first, last = periods[0]["name"], periods[-1]["name"]
-    every, groups = series_of(report), _Groups()
+def _classifiers(report: Report, names: Sequence[str], most: int) -> Iterator[Node]:
+    """Each classifier: its metrics over time, then each by period, and by group."""
+    time, of_groups = report["time"], dict[Any, dict[str, Series]]()
     for part in report["subgroups"]:
-        for one in series_of(report, part):
-            groups.setdefault(one.key, {})[str(part["subgroup"])] = one
-    room, drawn = _MOST_PANELS, _Groups()
-    for key, by_group in groups.items():
-        if len(by_group) <= room:
-            room, drawn[key] = room - len(by_group), by_group
-    left_out = sum(map(len, groups.values())) - sum(map(len, drawn.values()))
-    by_model: dict[str, list[Series]] = {}
-    for one in every:
-        by_model.setdefault(one.model, []).append(one)
-    most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
+        for key, one in series_of(report, part, names).items():
+            of_groups.setdefault(key, {})[str(part["subgroup"])] = one
     legend = Legend([
-        ("median", "estimate"), ("band", f"{level} interval"), ("chance", against),
-        ("since", "since it fell"), ("labels", "labels of a period"),
+        ("median", "estimate"), ("band", f"{percent(report['confidence_level'])} interval"),
+        ("chance", _AGAINST[report["against"]]), ("since", "since it fell"),
+        ("labels", "labels of a period"),
     ])  # fmt: skip
+    every = series_of(report, report, names).values()
+    for model, several in grouped(every, attrgetter("model")).items():
+        panels = [
+            Drawing("curve", _view(one, time, names, _scale([one])), one.metric) for one in several
+        ]
+        body: list[Node] = [legend, Group("panels", panels)]
+        for one in several:
+            last = {point.period["name"]: point for point in one.points[-_MOST_PERIODS:]}
+            earlier = len(one.points) - len(last)
+            note = f"{plural(earlier, 'earlier period')}: in the JSON" if earlier else ""
+            title = f"{one.metric}, period by period"
+            body.append(Fold(title, [_table(title, "period", last, note)]))
+            if groups := of_groups.get(one[:2]):
+                up, title = _scale(groups.values()), f"{one.metric} by group"
+                small = [
+                    Drawing("curve", _view(own, time, names, up, group), name(group))
+                    for group, own in [*groups.items()][:most]
+                ]
+                body.append(Section(title, [Group("panels small", small)], on="page"))
+                last, title = (
+                    {g: own.points[-1] for g, own in groups.items()},
+                    f"{title}, the last period",
+                )
+                body.append(Fold(title, [_table(title, "group", last)]))
+        yield Section(name(model), body)
+    left_out = sum(max(len(groups) - most, 0) for groups in of_groups.values())
+    if left_out:
+        yield Para(f"{count(left_out)} panels of groups are left out of this page; their numbers "
+                   "are in the JSON and the table.", "soft", on="page")  # fmt: skip
+
+
+def document(report: Report, *, level: int = 0) -> Document:
+    """All that is said of `Monitoring.to_dict`."""
+    periods, against = report["periods"], _AGAINST[report["against"]]
+    n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
+    first, last = periods[0]["name"], periods[-1]["name"]
+    names = [period["name"] for period in periods]
+    names = sorted([*names, *report["gaps"]]) if report["gaps"] else names
+    fall = f"that the metric is worse by more than {report['tolerance']:g} than {against}"
     moved = [
         f"{period['name']}: {enumerated([*map(name, period['moved'])], 4)}"
         for period in periods
         if period["moved"]
     ]
     answer, *rest = map(sentence, verdicts(report))
+    terms = {
+        "Gap": f"Periods without items ({', '.join(report['gaps'])}) are white: nothing is "
+        "estimated there.",
+        "By group": "The items of a group are estimated by themselves, from its own labels. They "
+        "are compared with its own first periods or reference. With many groups one falls by "
+        "chance more often than one in twenty.",
+        "Estimate and interval": "What a score means walks from period to period. Labels of a "
+        "period move it and its neighbours, and a period without labels is less certain.",
+        "P(fall)": f"The probability {fall}.",
+        "P(class | scores), the mix of items": "A metric falls because scores mean something else "
+        "than before, or because other items come, of which the classifier was always less sure. "
+        "The second part is what the old meaning of the scores says of the new items.",
+    }
+    known = {"Gap": report["gaps"], "By group": report["subgroups"]}
     return Document(
         "Is it still as good?",
         report,
@@ -373,42 +309,17 @@ def document(report: Report) -> Document:
         body=[
             *([Section("The other metrics, classifiers and groups", [Listing(rest)])]
               if rest else []),
-            *(_classifier(of, drawn, timeline, most, legend) for of in by_model.values()),
-            *(part for one in every for part in _printed(one, groups.get(one.key))),
-            *([Para(f"{count(left_out)} panels of groups are left out of this page; their numbers "
-                    "are in the JSON and the table.", "soft", on="page")] if left_out else []),
+            *_classifiers(report, names, _DRAWN[level]),
             *([Section("What moved, seen without a label", [
                 Para("Numbers of a period that lie outside of what the periods before it foretell, "
                      "at 5% for a year of weekly looks.", "soft"),
                 Listing(moved),
             ])] if moved else []),
         ],
-        terms=_terms(report, against),
+        terms={term: meaning for term, meaning in terms.items() if known.get(term, True)},
         foot=[
-            f"{level} intervals; P(fall): probability that it is worse by more than {tolerance:g} "
-            f"than {against}; {made_by(report)}"
+            f"{percent(report['confidence_level'])} intervals; P(fall): probability {fall}; "
+            f"{made_by(report)}"
         ],
         warnings=report["warnings"],
     )  # fmt: skip
-
-
-def _terms(report: Report, against: str) -> dict[str, str]:
-    terms = {}
-    if report["gaps"]:
-        gaps = ", ".join(report["gaps"])
-        terms["Gap"] = f"Periods without items ({gaps}) are white: nothing is estimated there."
-    if report["subgroups"]:
-        terms["By group"] = (
-            "The items of a group are estimated by themselves, from its own labels. They are "
-            "compared with its own first periods or reference. With many groups one falls by "
-            "chance more often than one in twenty."
-        )
-    return terms | {
-        "Estimate and interval": "What a score means walks from period to period. Labels of a "
-        "period move it and its neighbours, and a period without labels is less certain.",
-        "P(fall)": "The probability that the metric is worse by more than "
-        f"{report['tolerance']:g} than {against}.",
-        "P(class | scores), the mix of items": "A metric falls because scores mean something else "
-        "than before, or because other items come, of which the classifier was always less sure. "
-        "The second part is what the old meaning of the scores says of the new items.",
-    }

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from fewlabels.report.axis import Panel, Scale, View, fit_axis, strips
+from fewlabels.report.axis import Panel, View, fit_axis, strips
 from fewlabels.report.html import environment
 from fewlabels.report.words import escape_control, number_format, percent, plural
 
@@ -25,8 +25,9 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
     values = [p[key] for p in points for key in ("low", "high")]
     values += [g[key] for g in guard if g["n"] >= last / 3 for key in ("low", "high")]
     values += [] if picture["target"] is None else [picture["target"]]
-    y = Scale(fit_axis(values or [0.0, 1.0], (0.0, 1.0) if _unit(values) else (None, None)))
-    panel = Panel(Scale(fit_axis([0, max(last, 5)], (0, None), 4)), y, _HEIGHT)
+    unit = all(-1e-9 <= v <= 1 + 1e-9 for v in values)
+    y = fit_axis(values or [0.0, 1.0], (0.0, 1.0) if unit else (None, None))
+    panel = Panel(fit_axis([0, max(last, 5)], (0, None), 4), y, _HEIGHT)
     write = number_format([*values, *(p["value"] for p in points)])
     texts = [
         f"{plural(p['n'], 'label')}: {write(p['value'])} ({write(p['low'])} to {write(p['high'])})"
@@ -49,7 +50,3 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
     down = None if target is None else panel.down(target)
     template = environment().get_template("labeling.svg.j2")
     return template.render(view=view, target=down).strip()
-
-
-def _unit(values: Sequence[float]) -> bool:
-    return all(-1e-9 <= v <= 1 + 1e-9 for v in values)

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from fewlabels.errors import Status, decides, gravest_first
 from fewlabels.report.blocks import Report
+from fewlabels.report.diagnostics import spoken
 from fewlabels.report.document import Document, Fold, Node, Section, Table, name
+from fewlabels.report.estimates import rests_on
 from fewlabels.report.words import (
     classes_text,
     escape_control,
     fact,
     made_by,
+    number_format,
     percent,
     plural,
+    score_text,
     speaks_of,
+    with_interval,
 )
-
-UNKNOWN = "not known"
 
 _NAMES = {
     "fpr": "false-positive rate",
@@ -45,42 +48,23 @@ RATES = {
 """What rates at a threshold are."""
 
 
-class Interval(NamedTuple):
-    """A value between the ends of its interval; None where they are not known."""
+WRITE = number_format([1.0])
+"""How rates are written."""
 
-    value: float | None
-    low: float | None
-    high: float | None
 
-    @classmethod
-    def from_source(cls, source: Mapping[str, Any] | None) -> Interval:
-        """A value with its interval, from its entry in the report."""
-        entry = source or {}
-        return cls(entry.get("value"), entry.get("low"), entry.get("high"))
+def spelled(value: float | None, low: float | None, high: float | None) -> str:
+    """A rate with its interval."""
+    return with_interval({"value": value, "low": low, "high": high}, WRITE)
 
-    @property
-    def parts(self) -> tuple[str, str]:
-        """The value, and behind it the interval in brackets; the latter is "" if not known."""
-        if self.value is None:
-            return UNKNOWN, ""
-        if self.low is None or self.high is None:
-            return f"{self.value:.3f}", ""
-        return f"{self.value:.3f}", f"[{self.low:.3f}, {self.high:.3f}]"
 
-    @property
-    def text(self) -> str:
-        """Value and interval."""
-        return " ".join(filter(None, self.parts))
+def score_writer(report: Report) -> Callable[[float | None], str]:
+    """How scores and thresholds are written."""
+    return partial(score_text, probability=report["unit"] == "probability")
 
 
 def rate_name(key: str) -> str:
     """What a rate is called."""
     return _NAMES.get(key, escape_control(key.replace("_", " ")))
-
-
-def level(report: Report) -> str:
-    """Confidence level of the report's intervals."""
-    return percent(report["confidence_level"])
 
 
 def about_one(
@@ -91,42 +75,40 @@ def about_one(
 
     `numbers` are what has the confidence level; without them it rests on no label, but on `basis`.
     """
-    labeled, items = report["n_labeled"], plural(report["n_items"], "item")
-    read = f"{items}, {labeled:,} labeled, {report['n_labeled_positive']:,} of them positive"
-    read = read if labeled else f"{items}, none labeled"
-    rests = f"This rests on {plural(labeled, 'label')} among {items}."
-    if labeled in (0, report["n_items"]):
-        rests = f"Every one of the {items} is labeled."
-        if not labeled:
-            rests = f"No label among {items}: what you see is the method's prior."
+    labeled, positives = report["n_labeled"], report["n_labeled_positive"]
+    read = f"{labeled:,} labeled, {positives:,} of them positive" if labeled else "none labeled"
+    level = percent(report["confidence_level"])
     warnings = _warnings(report)
     deciding = warnings[0] if warnings and decides(warnings[0]) else None
-    whole = report["estimand"] != "sample"
-    about = f"; {level(report)} {numbers} {speaks_of(report)}" if numbers else ""
+    rows = [(spoken(key), fact(value)) for key, value in report["diagnostics"].items()]
+    fold = Fold(
+        f"Of the fit by {name(report['method'])}",
+        [Table(["diagnostic", "value"], rows, "Diagnostics", sides="l")],
+        style="between",
+    )
     return Document(
         title,
         report,
-        head=[f"{name(report['model'])}: {read}; {classes_text(report)}"],
+        head=[
+            f"{name(report['model'])}: {plural(report['n_items'], 'item')}, {read}; "
+            f"{classes_text(report)}"
+        ],
         answer=[answer],
-        basis=[rests, *basis] if numbers else basis,
+        basis=[rests_on(report), *basis] if numbers else basis,
         facts={
             "Classifier": name(report["model"]),
             "Positive class": name(report["positive"]),
             "Items": report["n_items"],
             "Labeled": labeled,
-            "Labeled positives": report["n_labeled_positive"],
+            "Labeled positives": positives,
         },
         body=body,
-        more=_diagnostics(report),
-        terms={
-            **terms,
-            "What the numbers are about": "The population that the items come from, not these "
-            "items only." if whole else "These items only.",
-        },
-        foot=[made_by(report) + about],
+        more=[Section("Diagnostics", [fold], on="page")] if rows else [],
+        terms=terms,
+        foot=[made_by(report) + (f"; {level} {numbers} {speaks_of(report)}" if numbers else "")],
         warnings=warnings[deciding is not None :],
         deciding=deciding,
-    )  # fmt: skip
+    )
 
 
 def _warnings(report: Report) -> list[str]:
@@ -137,12 +119,3 @@ def _warnings(report: Report) -> list[str]:
         note = Status(status).message.partition(", so it is not ranked")[0]  # there is but one
         said.append(f"{status}: {note}")
     return gravest_first(said)
-
-
-def _diagnostics(report: Report) -> list[Node]:
-    """What the fit knows of itself, folded away."""
-    rows = [(str(key).replace("_", " "), fact(value))
-            for key, value in report["diagnostics"].items()]  # fmt: skip
-    table = Table(["diagnostic", "value"], rows, "Diagnostics", sides="l")
-    fold = Fold(f"Of the fit by {name(report['method'])}", [table], style="between")
-    return [Section("Diagnostics", [fold], on="page")] if rows else []

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fewlabels.report.document import MARKS, Document, Section, parted, shown, unmarked
+from fewlabels.report.document import Document, Section, parted, pieces, shown, unmarked
 from fewlabels.report.html import environment, kicker, provenance, weighed
-from fewlabels.report.words import escape_control
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -19,8 +18,8 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
     All texts are escaped, control characters included; a content security policy forbids requests,
     and all scripts but the one of every page.
     """
-    parts = [*document.body, *(() if fragment else document.more)]
-    sections = [one for one in shown(parts, "page") if isinstance(one, Section)]
+    parts = [*shown([*document.body, *(() if fragment else document.more)], "page")]
+    sections = [one for one in parts if isinstance(one, Section)]
     # All warnings of the kind that decides stand together.
     notes = weighed([*filter(None, [document.deciding]), *document.warnings])
     gravest = notes.pop(0) if document.deciding else None
@@ -29,6 +28,7 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
         .get_template("part.html.j2" if fragment else "document.html.j2")
         .render(
             document=document,
+            body=parts,
             report=document.report,
             kicker=kicker(),
             provenance=provenance(document.report),
@@ -48,18 +48,11 @@ def marked(sentence: object) -> Markup:
     """
     from markupsafe import Markup
 
-    out, place, text = Markup(), 0, str(sentence)
-    for match in MARKS.finditer(text):
-        name, strong, typed = match.groups()
-        out += escape_control(text[place : match.start()])
-        if name is not None:
-            out += environment().globals["name"](name)  # type: ignore[operator]
-        elif strong is not None:
-            out += Markup("<strong>{}</strong>").format(escape_control(strong))
-        else:
-            out += Markup("<code>{}</code>").format(escape_control(typed))
-        place = match.end()
-    return out + escape_control(text[place:])
+    as_markup = {
+        "": "{}".format, "name": environment().globals["name"],
+        "strong": Markup("<strong>{}</strong>").format, "typed": Markup("<code>{}</code>").format,
+    }  # fmt: skip
+    return Markup().join(as_markup[kind](text) for kind, text in pieces(sentence))  # type: ignore[operator]
 
 
 def cell(text: object) -> Markup:

@@ -12,19 +12,11 @@ from fewlabels.report.document import (
     Listing,
     Para,
     Section,
-    Table,
     name,
     plain,
     sentence,
 )
-from fewlabels.report.words import (
-    count,
-    made_by,
-    percent,
-    plural,
-    probability,
-    with_interval,
-)
+from fewlabels.report.words import count, made_by, percent, plural, with_interval
 
 _SURE = 0.05
 """Below this probability an order effect is told of as one."""
@@ -53,25 +45,19 @@ def answer(report: Report) -> str:
 def _sentences(report: Report) -> Iterator[str]:
     """What the verdicts of each judge, and of people, are worth, and what to ask people next."""
     for one in (*report["judges"], *([report["people"]] if report["n_labeled"] else ())):
-        who = name(one["judge"])
-        said = who if one is report["people"] else f"judge {who}"
-        said += f": {plural(one['n_verdicts'], 'verdict')}"
+        who = name(one["judge"]) if one is report["people"] else f"judge {name(one['judge'])}"
+        said = [f"{who}: {plural(one['n_verdicts'], 'verdict')}"]
         if one["agreement"]["value"] is not None:
-            said += f", as people would {with_interval(one['agreement'])}"
+            said[0] += f", as people would {with_interval(one['agreement'])}"
         if one["n_both_orders"]:
-            said += (
-                f"; of {plural(one['n_both_orders'], 'comparison')} in both orders it judged "
-                f"{one['consistent']:.0%} alike"
-            )
-        if one["p_value"] is not None:
-            p = one["p_value"]
+            both = plural(one["n_both_orders"], "comparison")
+            said.append(f"of {both} in both orders it judged {one['consistent']:.0%} alike")
+        if (p := one["p_value"]) is not None:
             known = "p < .001" if p < 0.001 else f"p = {p:.3f}"
             matters = "the order matters" if p < _SURE else "no sign that the order matters"
-            said += (
-                f"; {matters}: where it is no tie, the first of two equals wins "
-                f"{with_interval(one['order'])} ({known})"
-            )
-        yield sentence(said)
+            wins = f"the first of two equals wins {with_interval(one['order'])}"
+            said.append(f"{matters}: where it is no tie, {wins} ({known})")
+        yield sentence("; ".join(said))
     if report["next"]:
         rows = ", ".join(str(one["row"] + 1) for one in report["next"])
         gain = sum(one["gain"] for one in report["next"])
@@ -81,36 +67,38 @@ def _sentences(report: Report) -> Iterator[str]:
         )
 
 
-def _table(report: Report) -> Table:
-    """A row per contestant, the best first."""
-    rates, _, elo = blocks(report)
-    strengths = {row.model: row for row in elo.rows}
-    alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
-    own = report["alone"].get("judges alone", {})
-    head = ["", "win rate", f"[{percent(report['confidence_level'])}]", "P(best)", "alike", "Elo",
-            "", "status", "judges"]  # fmt: skip
-    rows = []
-    for row in rates.ranked():
-        score, strength = strengths[row.model], ["-", ""]
-        if score.value is not None:
-            strength = [f"{score.value:.0f}", f"[{score.low:.0f}, {score.high:.0f}]"]
-        status = row.status if score.status in ("ok", row.status) else f"Elo: {score.status}"
-        said = rates.write(own[row.model]["value"]) if own else ""
-        rows.append([
-            row.model, *rates.figures(row), probability(row.best), alike.get(row.model, ""),
-            *strength, "" if status == "ok" else status, said,
-        ])  # fmt: skip
-    # Columns that say nothing are left out.
-    kept = [k for k in range(9) if k < 7 or any(row[k] for row in rows)]
-    return Table(
-        [head[k] for k in kept], [[row[k] for k in kept] for row in rows],
-        "All contestants, the best first", sides="lrlrlrllr", widest=28,
-    )  # fmt: skip
+def _rates(report: Report) -> Iterator[Section]:
+    """Contestants by each metric, the best first; beside win rates what else is to be known."""
+    shown = {block.metric: block for block in blocks(report)}
+    judges = report["alone"].get("judges alone", {})
+    elo = {
+        row.model: " ".join([*shown["elo"].figures(row), row.status.removeprefix("ok")]).strip()
+        for row in shown["elo"].rows
+    }
+    beside = {
+        "alike": letters(report["comparison"].get("win_rate") or {"alike": ()}),
+        "Elo": elo,
+        "judges": {who: shown["win_rate"].write(one["value"]) for who, one in judges.items()},
+    }
+    for metric, block in shown.items():
+        rows, first = block.ranked(), metric == "win_rate"
+        columns = {head: [cells.get(row.model, "") for row in rows]
+                   for head, cells in beside.items() if first}  # fmt: skip
+        forest = Forest(
+            block,
+            rows,
+            common_axis([block]),
+            metric,
+            "Contestant",
+            extras=[(head, cells) for head, cells in columns.items() if any(cells)],
+        )
+        if any(row.value is not None for row in rows):
+            about = Para(sentence(block.description), "soft", on="page")
+            yield Section(metric, [about, forest], on="" if first else "page")
 
 
 def document(report: Report) -> Document:
     """All that is said of `Ranking.to_dict`."""
-    shown = [b for b in blocks(report) if any(row.value is not None for row in b.rows)]
     points = [*_sentences(report)]
     n, labeled = report["n_items"], report["n_labeled"]
     return Document(
@@ -127,19 +115,7 @@ def document(report: Report) -> Document:
             "Contestants": len(report["models"]), "Judges": len(report["judges"]),
         },
         body=[
-            *(
-                Section(
-                    block.metric,
-                    [
-                        Para(sentence(block.description), "soft"),
-                        Forest(block, block.ranked(), common_axis([block]), block.metric,
-                               "Contestant"),
-                    ],
-                    on="page",
-                )
-                for block in shown
-            ),
-            Section("All contestants", [_table(report)]),
+            *_rates(report),
             *([Section("Judges and order", [Listing(points)])] if points else []),
         ],
         terms=_TERMS | (_JUDGES if report["judges"] else {}),

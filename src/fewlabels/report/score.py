@@ -15,11 +15,14 @@ from fewlabels.report.document import (
     Para,
     Section,
     name,
+    parted,
     plain,
     sentence,
     strong,
 )
-from fewlabels.report.words import UNDEFINED, capital, count, percent, plural, with_interval
+from fewlabels.report.estimates import sizes
+from fewlabels.report.one_classifier import WRITE
+from fewlabels.report.words import UNDEFINED, capital, percent, plural, with_interval
 
 _UNCORRECTED, _LABELS = "uncorrected", "labels only"
 _MOST_ANSWERS = 3
@@ -30,12 +33,11 @@ Criterion = Mapping[str, Any]
 def document(report: Report) -> Document:
     """All that is said of `Scores.to_dict`."""
     criteria = report["criteria"]
-    level = percent(report["confidence_level"])
     left = len(criteria) - _MOST_ANSWERS
     judges = {row["judge"] for one in criteria for row in one["rows"]} - {None}
-    of = plural(len(criteria), "criterion", "criteria")
-    if len(criteria) == 1:
-        of = f"{plural(criteria[0]['n_items'], 'item')}, {count(criteria[0]['n_labeled'])} labeled"
+    of = sizes(criteria[0])
+    if len(criteria) != 1:
+        of = plural(len(criteria), "criterion", "criteria")
     more = [f"{plural(left, 'more criterion', 'more criteria')}: see below"] if left > 0 else []
     return Document(
         "How good is what the judges evaluate?",
@@ -51,12 +53,16 @@ def document(report: Report) -> Document:
             "labels from it, as far as the two are correlated.",
         },
         foot=[
-            f"{level} intervals for the population that the items come from; seed "
-            f"{report['seed']}, fewlabels {report['fewlabels']}. The uncorrected rate is the "
-            "judge's own, whose interval ignores its mistakes."
+            f"{percent(report['confidence_level'])} intervals for the population that the items "
+            f"come from; seed {report['seed']}, fewlabels {report['fewlabels']}. The uncorrected "
+            "rate is the judge's own, whose interval ignores its mistakes."
         ],
         warnings=report["warnings"],
     )
+
+
+def _named(one: Criterion) -> str:
+    return "" if one["criterion"] is None else f"{name(one['criterion'])}: "
 
 
 def _answer(one: Criterion) -> str:
@@ -64,12 +70,9 @@ def _answer(one: Criterion) -> str:
     helps = any(judge["helps"] for judge in one["judges"])
     rows = {row["way"]: row for row in one["rows"] if row["way"] != _UNCORRECTED}
     last = [*rows.values()][-1] if helps else rows[_LABELS]
-    write = "{:.3f}".format
-    known = last["value"] is not None
-    value = strong(write(last["value"])) if known else UNDEFINED
-    ends = f" [{write(last['low'])}, {write(last['high'])}]" if known else ""
-    named = "" if one["criterion"] is None else f"{name(one['criterion'])}: "
-    return f"{named}the {plain(one['what'])} is {value}{ends}, by {last['way']}"
+    value, ends = parted(with_interval(last, WRITE))
+    ends = f" {ends}" if ends else ""
+    return f"{_named(one)}the {plain(one['what'])} is {strong(value)}{ends}, by {last['way']}"
 
 
 def _criterion(one: Criterion, report: Report) -> Section:
@@ -82,20 +85,14 @@ def _criterion(one: Criterion, report: Report) -> Section:
         for row in one["rows"]
     )  # fmt: skip
     block = Block("score", None, rows, report["confidence_level"])
-    points = [*map(sentence, map(_help, one["judges"]))]
-    if one["people"] is not None:
-        points.append(sentence(_people(one)))
-    named = "" if one["criterion"] is None else f"{name(one['criterion'])}: "
+    points = [*map(_help, one["judges"]), *([_people(one)] if one["people"] is not None else [])]
     parts: list[Node] = [
         *(Para(plain(line), "soft") for line in one["reading"]),
         Forest(block, rows, common_axis([block]), "Scores by each way", "Way"),
-        *([Para("", on="text"), Listing(points)] if points else []),
+        *([Para("", on="text"), Listing([*map(sentence, points)])] if points else []),
+        *(confusion.matrices(one["confusion"]) if one.get("confusion") else ()),
     ]
-    if one.get("confusion"):
-        parts += confusion.matrices(one["confusion"])
-    size = f"{plural(one['n_items'], 'item')}, {count(one['n_labeled'])} labeled"
-    what = plain(one["what"])
-    return Section(named + capital(what), parts, size)
+    return Section(_named(one) + capital(plain(one["what"])), parts, sizes(one))
 
 
 def _help(judge: Mapping[str, Any]) -> str:

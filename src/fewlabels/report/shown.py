@@ -9,7 +9,7 @@ import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fewlabels import report
@@ -32,11 +32,20 @@ def brief(name: str, summary: Callable[[int], str]) -> str:
 
 
 class HasSummary(ABC):
-    """Base of results with a summary: `repr` shows its first lines, a notebook all of it."""
+    """Base of what a document tells of: `repr` shows its first lines, a notebook all of it.
+
+    `_page` names the kind of document.
+    """
+
+    _page: ClassVar[str]
 
     @abstractmethod
+    def _report_of_text(self) -> Mapping[str, Any]:
+        """The report that the summary is made from; a part of it if that is enough."""
+
     def summary(self, width: int = 80) -> str:
         """The answer as text in lines of at most `width` columns."""
+        return render_text(self._page, self._report_of_text(), width)
 
     def __str__(self) -> str:
         return self.summary()
@@ -45,22 +54,16 @@ class HasSummary(ABC):
         return brief(type(self).__name__, self.summary)
 
     def _repr_html_(self) -> str:
-        return report.render_fragment("summary", self._as_summary())
-
-    def _as_summary(self) -> dict[str, Any]:
-        """What a page has that shows the summary alone."""
-        return {"kind": type(self).__name__, "summary": self.summary(width=100)}
+        return report.render_fragment(self._page, self._report_of_text())
 
 
 class Result(HasSummary):
     """The answer to a question: text, table, plain values and a page.
 
-    `_page` names the kind of document that says it all (None: there is a summary alone).
     `_row_fields` are the columns of the table of `rows`; `_text_columns` are text even if all of it
     is missing.
     """
 
-    _page: ClassVar[str | None] = None
     _row_fields: ClassVar[tuple[str, ...]]
     _text_columns: ClassVar[tuple[str, ...]] = ("group",)
 
@@ -71,11 +74,6 @@ class Result(HasSummary):
     def report(self) -> dict[str, Any]:
         """Everything that a page shows, in plain values, made anew."""
         return self.to_dict()
-
-    def summary(self, width: int = 80) -> str:
-        """The answer as text in lines of at most `width` columns."""
-        assert self._page is not None
-        return render_text(self._page, self._report_of_text(), width)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The answer as a table of kind `backend`: "pandas", "polars" or "pyarrow".
@@ -95,7 +93,7 @@ class Result(HasSummary):
         MissingExtraError
             If matplotlib is not installed (extra `plot`).
         """
-        return report.render_figure(self._page or "", self._report_of_text(), metric)
+        return report.render_figure(self._page, self._report_of_text(), metric)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the answer as one self-contained HTML file.
@@ -105,18 +103,12 @@ class Result(HasSummary):
         InputError
             If the path cannot be written.
         """
-        if self._page is None:
-            report.save_page("summary", self._as_summary() | {"report": self.report()}, path)
-        else:
-            report.save_page(self._page, self.report(), path, **self._beside_report())
+        report.save_page(self._page, self.report(), path, **self._beside_report())
 
     def _repr_html_(self) -> str:
-        if self._page is None:
-            return super()._repr_html_()
         return report.render_fragment(self._page, self.report())
 
     def _report_of_text(self) -> Mapping[str, Any]:
-        """The report that the summary is made from; a part of it if that is enough."""
         return self.report()
 
     def _beside_report(self) -> Mapping[str, Any]:
@@ -205,11 +197,9 @@ def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
         if len(sizes) <= MOST_GROUPS:
             continue
         largest = sorted(sizes, key=lambda size: -size["n_items"])[:LARGEST]
-        shown = {size["group"] for size in largest}
         names = {size["group"] for size in sizes}
         what, worst = _worst(report, names)
-        shown |= set(worst)
-        left_out |= names - shown
+        left_out |= names - {size["group"] for size in largest} - {*worst}
         sentences.append(
             f"{column} has {len(sizes):,} groups: shown are the {LARGEST} largest"
             f"{what}; the others are in the JSON"
@@ -223,26 +213,19 @@ def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _worst(report: Mapping[str, Any], names: Iterable[str]) -> tuple[str, list[str]]:
+def _worst(report: Mapping[str, Any], names: set[str]) -> tuple[str, list[str]]:
     """The worst of some groups, and by what."""
-    directions = {name: info["direction"] for name, info in report["metric_info"].items()}
-    metric = next((name for name, way in directions.items() if way), None)
-    overall = [
-        row
-        for row in report["estimates"]
-        if row["group"] is None and row["metric"] == metric and row["value"] is not None
-    ]
+    ways = {m: info["direction"] for m, info in report["metric_info"].items() if info["direction"]}
+    metric = next(iter(ways), None)
+    known = [row for row in report["estimates"]
+             if row["metric"] == metric and row["value"] is not None]  # fmt: skip
+    overall = [row for row in known if row["group"] is None]
     if metric is None or not overall:
         return "", []
-    way = directions[metric]
-    model = max(overall, key=lambda row: way * row["value"])["model"]
-    end, names_ = "high" if way > 0 else "low", set(names)
-    ranked = [
-        (way * row[end], row["group"])
-        for row in report["estimates"]
-        if row["group"] in names_
-        and (row["model"], row["metric"]) == (model, metric)
-        and row[end] is not None
+    way = ways[metric]
+    end, model = "high" if way > 0 else "low", max(overall, key=lambda r: way * r["value"])["model"]
+    groups = [
+        r for r in known if r["model"] == model and r["group"] in names and r[end] is not None
     ]
-    worst = [group for _, group in sorted(ranked, key=lambda pair: pair[0])[:WORST]]
+    worst = [row["group"] for row in sorted(groups, key=lambda row: way * row[end])[:WORST]]
     return f" and the {len(worst)} where {metric} of {model} is clearly worst", worst

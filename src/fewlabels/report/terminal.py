@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
+from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
 from fewlabels.errors import gravest_first
 from fewlabels.report import document as said
-from fewlabels.report.document import MARKS, Document, Node, parted, shown, unmarked
-from fewlabels.report.html import ADVICE
-from fewlabels.report.words import (
-    NARROWEST,
-    STYLES,
+from fewlabels.report.document import (
+    Document,
+    Listing,
+    Node,
+    Para,
     Role,
-    cell_width,
-    count,
-    escape_control,
-    has_style,
-    plural,
-    probability,
-    short_names,
-    wrap,
+    Section,
+    parted,
+    pieces,
+    shown,
+    unmarked,
 )
+from fewlabels.report.html import ADVICE
+from fewlabels.report.words import STYLED, count, escape_control, plural, probability, short_names
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+_STYLES: dict[Role, str] = {
+    "": "", "title": "bold", "soft": "dim", "warning": "yellow", "error": "red", "good": "green",
+}  # fmt: skip
+_NARROWEST = 60
+"""Smallest width of a text: no table fits into less."""
 
 _INDENT, _GAP = 2, 2
 _LEAST_NAME = 8
@@ -42,27 +50,21 @@ _PLOT = (10, 16, 36)
 
 def render_text(document: Document, width: int = 80) -> str:
     """A document in lines of at most `width` columns; less than 60 count as 60."""
-    width = max(width, NARROWEST)
-    roles: list[Role] = ["title", *["soft"] * len(document.head)]  # type: ignore[list-item]
-    lines = zip(document.head, roles, strict=False)
-    parts: list[Any] = [_text(line, width, role) for line, role in lines if line]
+    head = filter(None, document.head)
+    nodes: list[Node] = [Para(line, "soft" if k else "title") for k, line in enumerate(head)]
     warnings = gravest_first(document.warnings)
     several = [*filter(None, [document.deciding]), *warnings[:_MOST_WARNINGS]]
     advised = [*_advised(several)]
     if document.deciding:
-        parts += [_text(f"! {advised.pop(0)}", width, "warning")]
+        nodes.append(Para(f"! {advised.pop(0)}", "warning"))
     for group in (document.answer, document.basis):
-        parts += ["", _text(" ".join(group), width)] if group else []
-    for part in shown([*document.body, *document.more], "text"):
-        parts += _lines(part, width)
+        nodes += [Para(""), Para(" ".join(group))] if group else []
+    nodes += [*document.body, *document.more]
     if document.foot:
-        parts += ["", *(_text(line, width, "soft") for line in document.foot)]
-    if warnings:
-        left = len(warnings) - _MOST_WARNINGS
-        if left > 0:
-            advised.append(f"and {count(left)} more: the JSON and the HTML report have all")
-        parts += ["", _text("Warnings", width, "title"), *_points(advised, width)]
-    return written(parts, width)
+        nodes += [Para(""), *(Para(line, "soft") for line in document.foot)]
+    if left := warnings[_MOST_WARNINGS:]:
+        advised.append(f"and {count(len(left))} more: the JSON and the HTML report have all")
+    return render_parts([*nodes, Section("Warnings", [Listing(advised)])], max(width, _NARROWEST))
 
 
 def _advised(warnings: Sequence[str]) -> Iterator[str]:
@@ -73,40 +75,37 @@ def _advised(warnings: Sequence[str]) -> Iterator[str]:
         yield f"{text.rstrip('.')}. What to do: {what}." if what else text
 
 
-def written(parts: Sequence[Any], width: int) -> str:
-    """Renderables of rich below one another, as text of so many columns."""
-    colour = has_style()
+def render_parts(nodes: Iterable[Node], width: int = 80) -> str:
+    """Parts of a document below one another, in lines of at most `width` columns."""
+    colour = STYLED.get()
     console = Console(
         file=io.StringIO(), width=width, color_system="standard" if colour else None,
         force_terminal=colour, highlight=False, markup=False, emoji=False, legacy_windows=False,
         _environ={},
     )  # fmt: skip
-    for part in parts:
-        console.print(part)
+    for node in shown(nodes, "text"):
+        for part in _lines(node, width):
+            # A line of a drawing, such as a command to paste, is longer rather than broken.
+            console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
     assert isinstance(console.file, io.StringIO)
     # Blanks at the end of a line go, colours stay.
     ends = re.compile(r"(?:[ \t]|\x1b\[[\d;]*m)+$", re.MULTILINE)
     return ends.sub(lambda end: re.sub(r"[ \t]", "", end[0]), console.file.getvalue()).strip("\n")
 
 
-def _style(role: Role | None) -> str:
-    return STYLES[role] if role else ""
+def _plain(text: str) -> str:
+    """Text whose joined emoji stand apart: rich counts one of them, most terminals show all."""
+    return re.sub("(?<=[\U0001f000-\U0001faff\ufe0f])\u200d", "", escape_control(text))
 
 
-def _text(sentence: str, width: int, role: Role | None = None, hanging: str = "") -> Text:
-    """A sentence in lines, broken as all texts are: rich counts other columns for joined emoji."""
-    said = unmarked(sentence)
-    front = " " * (len(said) - len(said.lstrip(" ")))
-    lines = [front + line for line in wrap(said, width - len(front), hanging)]
-    text = Text("\n".join(lines), _style(role), no_wrap=True, overflow="ignore")
-    for words in (match[2] for match in MARKS.finditer(sentence) if match[2]):
-        text.highlight_regex(r"\s+".join(map(re.escape, words.split())), STYLES["title"])
-    return text
-
-
-def _points(sentences: Sequence[str], width: int) -> Iterator[Text]:
-    """Sentences behind their marks, which stand alone in front."""
-    return (_text(f"- {one}", width, hanging="  ") for one in sentences)
+def _text(sentence: str, role: Role = "") -> RenderableType:
+    """A sentence, which rich breaks into lines; blanks in front of it are in front of each."""
+    text = Text(style=_STYLES[role])
+    for kind, piece in pieces(" ".join(sentence.split())):
+        written = f"`{piece}`" if kind == "typed" else _plain(piece)
+        text.append(written, "bold" if kind == "strong" else "")
+    indent = len(sentence) - len(sentence.lstrip(" "))
+    return Padding(text, (0, 0, 0, indent)) if indent else text
 
 
 @singledispatch
@@ -117,17 +116,20 @@ def _lines(node: Node, width: int) -> Iterator[RenderableType]:
 
 @_lines.register(said.Para)
 def _(node: said.Para, width: int) -> Iterator[RenderableType]:
-    yield _text(node.text, width, "soft" if node.role else None)
+    yield _text(node.text, node.role)
 
 
 @_lines.register(said.Listing)
 def _(node: said.Listing, width: int) -> Iterator[RenderableType]:
-    yield from _points(node.items, width)
+    for item in node.items:
+        point = Grid.grid("", Column(overflow="fold"), padding=0)
+        point.add_row("- ", _text(item))
+        yield point
 
 
 @_lines.register(said.Terms)
 def _(node: said.Terms, width: int) -> Iterator[RenderableType]:
-    yield from (_text(f"{term}: {meaning}", width) for term, meaning in node.meanings.items())
+    yield from (_text(f"{term}: {meaning}") for term, meaning in node.meanings.items())
 
 
 @_lines.register(said.Legend)
@@ -137,7 +139,8 @@ def _(node: said.Legend, width: int) -> Iterator[RenderableType]:
 
 @_lines.register(said.Drawing)
 def _(node: said.Drawing, width: int) -> Iterator[RenderableType]:
-    yield from (Text(line, no_wrap=True) for line in (node.lines(width) if node.lines else ()))
+    for part in node.lines(width) if node.lines else ():
+        yield from [Text(part, no_wrap=True)] if isinstance(part, str) else _lines(part, width)
 
 
 @_lines.register(said.Section)
@@ -150,110 +153,105 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     if not isinstance(node, said.Group):
         yield ""
         heading = node.title if isinstance(node, said.Section) else node.summary
-        yield _text(heading + (f" ({node.aside})" if node.aside else ""), width, "title")
+        yield _text(heading + (f" ({node.aside})" if node.aside else ""), "title")
     yield from inside
 
 
-@_lines.register(said.Preformatted)
-def _(node: said.Preformatted, width: int) -> Iterator[RenderableType]:
-    yield from (Text(line, no_wrap=True) for line in node.text.split("\n"))
+class _Column(NamedTuple):
+    """Cells below a heading, set to a side in the colour of a role."""
+
+    head: str
+    cells: Sequence[str]
+    side: str = "l"
+    role: Role = ""
+
+    @property
+    def wide(self) -> int:
+        """Columns of a terminal that it takes; a heading may have several lines."""
+        return max(cell_len(line) for cell in (self.head, *self.cells) for line in cell.split("\n"))
+
+    def aligned(self, ends: bool) -> _Column:
+        """Numbers, and if they are shown the ends of their intervals, below one another."""
+        pairs = [parted(cell) for cell in self.cells]
+        wide, far = (max(map(cell_len, part), default=0) for part in zip(*pairs, strict=True))
+        if not far:
+            return self
+        cells = (" " * (wide - cell_len(n)) + n + (" " + e.ljust(far)) * ends for n, e in pairs)
+        return self._replace(cells=[*cells])
 
 
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
-    rows = node.rows[: node.most]
-    cells = [[escape_control(unmarked(cell)) for cell in row] for row in rows]
-    head, names = [*node.head], node.names
+    rows, names = node.rows[: node.most], node.names
+    head, *cells = ([_plain(unmarked(cell)) for cell in row] for row in (node.head, *rows))
+    columns = [_Column(one, [row[k] for row in cells], node.side(k)) for k, one in enumerate(head)]
     if any(chip not in ("", "ok") for chip in node.chips):
-        head.append("status")
-        cells = [[*row, "" if chip == "ok" else chip]
-                 for row, chip in zip(cells, node.chips, strict=False)]  # fmt: skip
-    sides = [node.side(k) for k in range(len(node.head))] + ["l"] * (len(head) - len(node.head))
-    rows = _aligned(cells, names)
-    narrow = _room([head, *rows], names, width) < _least(rows, names)
-    if node.wrapped:
-        yield _folding([head, *cells], sides)
-    elif narrow and node.whole:
-        for row in cells:
-            yield ""
-            yield _text(", ".join(row[:names]), width)
-            pairs = zip(head[names:], row[names:], strict=True)
-            yield _folding([["", *pair] for pair in pairs if pair[1]], "lll")
-    else:
-        rows = _aligned(cells, names, 1) if narrow else rows
-        yield _grid(head, rows, sides, width, names=names, widest=node.widest)
+        chips = ["" if chip == "ok" else chip for chip in node.chips[: len(rows)]]
+        columns.append(_Column("status", chips))
+    if rows and node.wrapped:
+        titles = [head] if any(head) else []
+        yield _folding([*titles, *zip(*(c.cells for c in columns), strict=True)], node.sides)
+    elif rows:
+        whole = [c if k < names else c.aligned(True) for k, c in enumerate(columns)]
+        narrow = _room(whole, names, width) < _least(whole, names)
+        if narrow and node.whole:
+            for row in zip(*(c.cells for c in columns), strict=True):
+                yield ""
+                yield _text(", ".join(row[:names]))
+                pairs = [(c.head, cell) for c, cell in zip(columns, row, strict=True)]
+                yield _folding([pair for pair in pairs[names:] if pair[1]], "l")
+        else:
+            far = [k for k, c in enumerate(columns) if any(parted(cell)[1] for cell in c.cells)]
+            kept = next((k for k in far if k >= names), 0)
+            some = [c if k < names else c.aligned(k == kept) for k, c in enumerate(columns)]
+            yield _grid(some if narrow else whole, names, node.widest, width)
     if node.most is not None and len(node.rows) > node.most:
         left_out = plural(len(node.rows) - node.most, "more row")
-        yield _text(f"  ... {left_out}: the JSON and the page have all", width)
+        yield _text(f"  ... {left_out}: the JSON and the page have all")
     if node.note:
-        yield _text(f"  ({node.note})", width)
+        yield _text(f"  ({node.note})")
 
 
-def _folding(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> RenderableType:
+def _folding(rows: Iterable[Sequence[str]], sides: str) -> RenderableType:
     """Cells below one another, which take lines where they do not fit."""
-    grid = Grid.grid(padding=(0, _GAP, 0, 0))
-    for side in sides:
-        grid.add_column(justify="right" if side == "r" else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*map(Text, row))
+    grid = Grid.grid("", padding=(0, _GAP, 0, 0))
+    for k, row in enumerate(rows):
+        for side in sides.ljust(len(row), sides[-1]) if not k else "":
+            grid.add_column(justify="right" if side == "r" else "left", overflow="fold")
+        grid.add_row("", *map(Text, row))
     return grid
 
 
-def _aligned(
-    rows: Sequence[Sequence[str]], names: int, most: int | None = None
-) -> list[Sequence[str]]:
-    """Rows whose numbers and intervals are below one another; intervals of `most` columns alone."""
-    columns, kept = [], 0
-    for k, column in enumerate(zip(*rows, strict=True)):
-        pairs = [parted(cell) for cell in column]
-        wide, far = (max(map(cell_width, part)) for part in zip(*pairs, strict=True))
-        if k >= names and far:
-            kept += 1
-            shown = most is None or kept <= most
-            pairs = [(" " * (wide - cell_width(n)) + n, " " + e.ljust(far)) for n, e in pairs]
-            column = tuple(number + ends * shown for number, ends in pairs)
-        columns.append(column)
-    return list(zip(*columns, strict=True))
+def _least(columns: Sequence[_Column], names: int) -> int:
+    """Columns of a terminal that a name has at least."""
+    return min(_LEAST_NAME, max((cell_len(n) for c in columns[:names] for n in c.cells), default=0))
 
 
-def _least(rows: Sequence[Sequence[str]], names: int) -> int:
-    """Columns that a name has at least."""
-    return min(_LEAST_NAME, max((cell_width(n) for row in rows for n in row[:names]), default=0))
+def _room(columns: Sequence[_Column], names: int, width: int) -> int:
+    """Columns of a terminal that there are for a name beside all else."""
+    gaps = _INDENT + _GAP * (len(columns) - 1)
+    return (width - gaps - sum(c.wide for c in columns[names:])) // max(names, 1)
 
 
-def _room(table: Sequence[Sequence[str]], names: int, width: int) -> int:
-    """Columns that there are for a name beside all else."""
-    others = [_wide(column) for column in zip(*table, strict=True)][names:]
-    gaps = _INDENT + _GAP * (len(table[0]) - 1)
-    return (width - gaps - sum(others)) // max(names, 1)
-
-
-def _grid(
-    head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int,
-    *, names: int = 1, widest: int = 32, roles: Sequence[Role | None] = (),
-) -> RenderableType:  # fmt: skip
+def _grid(columns: Sequence[_Column], names: int, widest: int, width: int) -> RenderableType:
     """Cells below one another. Where they do not fit, names are shortened, then columns go."""
-    every = list(dict.fromkeys(name for row in rows for name in row[:names]))
-    least, columns = _least(rows, names), len(head)
-    while True:
-        room = _room([row[:columns] for row in (head, *rows)], names, width)
-        if room >= least or columns - names <= 1:
-            break
-        columns -= 1
+    least = _least(columns, names)
+    while _room(columns, names, width) < least and len(columns) - names > 1:
+        columns = columns[:-1]
+    room = _room(columns, names, width)
+    every = list(dict.fromkeys(name for c in columns[:names] for name in c.cells))
     short = short_names(every, max(min(room, widest // max(names, 1)), least)) if names else {}
     grid = Grid(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0),
-                header_style=STYLES["soft"])  # fmt: skip
+                header_style=_STYLES["soft"])  # fmt: skip
     grid.add_column("", width=_INDENT - _GAP)
-    for k, heading in enumerate(head[:columns]):
+    for k, c in enumerate(columns):
         grid.add_column(
-            Text(heading if k >= names or cell_width(heading) <= room else ""), no_wrap=True,
-            justify="right" if sides[k] == "r" else "left", overflow="crop", vertical="bottom",
-            style=_style(roles[k]) if roles else "",
+            Text(c.head if k >= names or cell_len(c.head) <= room else ""), no_wrap=True,
+            justify="right" if c.side == "r" else "left", overflow="crop", vertical="bottom",
+            style=_STYLES[c.role],
         )  # fmt: skip
-    for row in rows:
-        # Of joined emoji rich counts one alone, and most terminals show them all.
-        cut = [*(short[cell].replace("\u200d", "") for cell in row[:names]), *row[names:columns]]
-        grid.add_row("", *map(Text, cut))
+    for row in zip(*(c.cells for c in columns), strict=True):
+        grid.add_row("", *(Text(short[cell] if k < names else cell) for k, cell in enumerate(row)))
     return grid
 
 
@@ -262,55 +260,46 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     block, names = node.block, 2 if node.versus else 1
     first, between, last = block.ends(node.rows, node.ends)
     rows = [*first, *last] if between else [*node.rows]
-    level = "" if block.level is None else f"[{100 * block.level:.6g}%]"
     places = [node.rows.index(row) for row in rows]
-    columns: list[tuple[str, list[str], str, Role | None]] = [
-        ("", [row.model for row in rows], "l", None),
-        *([("", [node.versus[k] for k in places], "l", None)] if node.versus else []),
-        ("value", [block.figures(row)[0] for row in rows], "r", None),
-        (level, [block.figures(row)[1] for row in rows], "l", None),
-    ]
+    columns = [_Column("", [_plain(row.model) for row in rows])]
+    if node.versus:
+        columns.append(_Column("", [_plain(node.versus[k]) for k in places]))
+    columns += [
+        _Column("value", [block.figures(row)[0] for row in rows], "r"),
+        _Column("" if block.level is None else f"[{100 * block.level:.6g}%]",
+                [block.figures(row)[1] for row in rows]),
+    ]  # fmt: skip
     if block.has_truth:
         truths = ["-" if row.truth is None else block.write(row.truth) for row in rows]
-        columns.append((block.truth_name, truths, "r", None))
+        columns.append(_Column(block.truth_name, truths, "r"))
     if block.has_best:
-        columns.append(("P(best)", [probability(row.best) for row in rows], "r", None))
+        columns.append(_Column("P(best)", [probability(row.best) for row in rows], "r"))
     extras = [(head, [cells[k] for k in places]) for head, cells in node.extras]
-    columns += [(_folded(head, cells), cells, "r", None) for head, cells in extras]
+    columns += [_Column(_folded(head, cells), cells, "r") for head, cells in extras]
     statuses = ["" if row.status == "ok" else row.status for row in rows]
-    if any(statuses):
-        columns.append(("status", statuses, "l", "warning"))
-    taken = sum(_wide([head, *cells]) + _GAP for head, cells, *_ in columns[names:])
-    longest = max((cell_width(escape_control(cell)) for _, cells, *_ in columns[:names]
-                   for cell in cells), default=0)  # fmt: skip
+    columns += [_Column("status", statuses, "l", "warning")] if any(statuses) else []
+    longest = max(c.wide for c in columns[:names])
     # Names in full come before a wide plot.
+    taken = sum(c.wide + _GAP for c in columns[names:])
     room = width - taken - names * _GAP - _INDENT
     plot = min(_PLOT[2], room - names * min(longest, max(18, (room - _PLOT[1]) // names)))
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot, node.zero) for row in rows]
-        columns.insert(-1 if any(statuses) else len(columns),
-                       (low + high.rjust(plot - len(low)), drawn, "l", None))  # fmt: skip
-    heads, cells, sides, roles = zip(*columns, strict=True)
-    written_rows = [[escape_control(cell) if k < names else cell for k, cell in enumerate(row)]
-                    for row in zip(*cells, strict=True)]  # fmt: skip
-    widest = max(longest, 1) * names
-    yield _grid(heads, written_rows, sides, width, names=names, widest=widest, roles=roles)
+        scale = low + high.rjust(plot - len(low))
+        columns.insert(len(columns) - any(statuses), _Column(scale, drawn))
+    yield _grid(columns, names, max(longest, 1) * names, width)
     if between:
         hidden = f"{count(len(between))} of {count(len(node.rows))} rows are not shown"
-        yield _text(f"  ... {hidden}; the JSON and the HTML report have all", width)
-
-
-def _wide(column: Sequence[str]) -> int:
-    """Columns that cells take, which may have several lines."""
-    return max(cell_width(line) for cell in column for line in cell.split("\n"))
+        yield _text(f"  ... {hidden}; the JSON and the HTML report have all")
 
 
 def _folded(head: str, cells: Sequence[str]) -> str:
     """A heading of several words in two lines, where it is wider than all that is below it."""
-    room, words = max(map(cell_width, cells), default=0), head.split()
+    room, words = max(map(cell_len, cells), default=0), head.split()
     ways = [f"{' '.join(words[:k])}\n{' '.join(words[k:])}" for k in range(1, len(words))]
-    return min(ways, key=lambda way: _wide([way])) if ways and cell_width(head) > room else head
+    wide = cell_len(head) > room and ways
+    return min(ways, key=lambda way: _Column(way, ()).wide) if wide else head
 
 
 def _plot(row: Any, axis: Any, width: int, zero: bool = False) -> str:

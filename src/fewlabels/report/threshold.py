@@ -7,14 +7,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from fewlabels.report.axis import View, fit_axis
 from fewlabels.report.blocks import Block, Report, Row
-from fewlabels.report.curves import over_scores, rate_views, score_name, strips_at
+from fewlabels.report.curves import line_view, over_scores, rate_views, score_name
 from fewlabels.report.document import (
     Document,
     Drawing,
@@ -31,17 +29,18 @@ from fewlabels.report.document import (
 )
 from fewlabels.report.one_classifier import (
     RATES,
-    UNKNOWN,
-    Interval,
+    WRITE,
     about_one,
-    level,
     rate_name,
+    score_writer,
+    spelled,
 )
-from fewlabels.report.words import capital, plural, probability, score_text
+from fewlabels.report.words import capital, percent, plural, probability, with_interval
 
 _SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
 _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([\d.e+-]+)\s*")
 _SIGNS = {">=": "at least", "<=": "at most", ">": "above", "<": "below"}
+_ENDS = ("value", "low", "high")
 
 _MOST_POINTS = 600  # Of a line; no screen shows the difference.
 _MOVED_HEIGHT = 180
@@ -73,260 +72,200 @@ def cut_text(thresholds: Sequence[float], cut: float) -> str:
     return repr(cut)
 
 
-class Rate(NamedTuple):
-    """A rate at the best threshold, and what the conditions ask of it; `asked` may be ""."""
-
-    key: str
-    number: Interval
-    asked: str
+def _compared(report: Report) -> Iterator[re.Match[str] | None]:
+    """Rate, sign and number of each condition that compares these, None for others."""
+    return map(_CONDITION.fullmatch, report["conditions"])
 
 
-@dataclass(frozen=True)
-class ThresholdBlock:
-    """The best threshold, how probably it meets the conditions, and what its rates are."""
+def _conditions(report: Report) -> str:
+    """All conditions in one phrase."""
+    return " and ".join(
+        f"{rate_name(match[1])} {_SIGNS[match[2]]} {match[3]}" if match else name(text)
+        for text, match in zip(report["conditions"], _compared(report), strict=True)
+    )
 
-    report: Report
 
-    @cached_property
-    def _comparisons(self) -> list[re.Match[str]]:
-        """The conditions that compare a rate with a number: rate, sign, number."""
-        return [*filter(None, map(_CONDITION.fullmatch, self.report["conditions"]))]
+def _rates(report: Report) -> list[tuple[str, Mapping[str, Any], str]]:
+    """The rates at the best threshold, and what is asked of them: those that are asked about first.
 
-    @property
-    def conditions(self) -> str:
-        """All conditions in one phrase."""
-        found = {match.string: match for match in self._comparisons}
-        return " and ".join(
-            f"{rate_name(match[1])} {_SIGNS[match[2]]} {match[3]}"
-            if (match := found.get(one)) else name(one)
-            for one in self.report["conditions"]
-        )  # fmt: skip
+    What is asked may be "".
+    """
+    asked = {_SAME.get(m[1], m[1]): f"{m[2]} {m[3]}" for m in _compared(report) if m}
+    rates = report["rates"].items()
+    every = [(key, entry, asked.get(_SAME.get(key, key), "")) for key, entry in rates]
+    return sorted(every, key=lambda rate: not rate[2])
 
-    @property
-    def best(self) -> str:
-        """The best threshold, which as printed calls the same items positive."""
-        best = self.report["best"]
-        return UNKNOWN if best is None else cut_text(self.report["thresholds"], best)
 
-    @property
-    def verdict(self) -> str:
-        """The result: "met", "unlikely", "not met" or "nothing".
+def ranges(report: Report, least: float) -> list[tuple[float, float]]:
+    """Ranges of neighbouring thresholds, each of which has at least this probability."""
+    pairs = zip(report["thresholds"], report["probability"], strict=True)
+    runs = itertools.groupby(pairs, key=lambda pair: (pair[1] or 0.0) >= least)
+    inside = [[cut for cut, _ in run] for enough, run in runs if enough]
+    return [(cuts[0], cuts[-1]) for cuts in inside]
 
-        "unlikely" is met with a probability below one half; "nothing" is that there is no
-        threshold.
-        """
-        if self.report["best"] is None:
-            return "nothing"
-        if not self.report["met"]:
-            return "not met"
-        return "met" if self.report["best_probability"] >= 0.5 else "unlikely"
 
-    @cached_property
-    def rates(self) -> list[Rate]:
-        """The rates at the best threshold, those that the conditions are about first."""
-        asked = {_SAME.get(m[1], m[1]): f"{m[2]} {m[3]}" for m in self._comparisons}
-        rates = [
-            Rate(key, Interval.from_source(entry), asked.get(_SAME.get(key, key), ""))
-            for key, entry in self.report["rates"].items()
-        ]
-        return sorted(rates, key=lambda rate: not rate.asked)
+def ranges_text(report: Report, least: float, most: int = 3) -> str:
+    """The widest of those ranges in words, in ascending order."""
+    every, cuts = ranges(report, least), report["thresholds"]
+    widest = sorted(sorted(every, key=lambda r: r[0] - r[1])[:most])
+    texts = [" to ".join(cut_text(cuts, cut) for cut in dict.fromkeys(ends)) for ends in widest]
+    more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
+    return ", ".join(texts) + more if every else "nowhere"
 
-    def ranges(self, least: float) -> list[tuple[float, float]]:
-        """Ranges of neighbouring thresholds, each of which has at least this probability."""
-        pairs = zip(self.report["thresholds"], self.report["probability"], strict=True)
-        runs = itertools.groupby(pairs, key=lambda pair: (pair[1] or 0.0) >= least)
-        inside = [[cut for cut, _ in run] for enough, run in runs if enough]
-        return [(cuts[0], cuts[-1]) for cuts in inside]
 
-    def ranges_text(self, least: float, most: int = 3) -> str:
-        """The widest of those ranges in words, in ascending order."""
-        every = self.ranges(least)
-        widest = sorted(sorted(every, key=lambda r: r[0] - r[1])[:most])
-        thresholds = self.report["thresholds"]
-        texts = [" to ".join(cut_text(thresholds, cut) for cut in dict.fromkeys(r)) for r in widest]
-        more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
-        return ", ".join(texts) + more if every else "nowhere"
-
-    @property
-    def answer(self) -> str:
-        """Where to put the threshold, and how probable it is that the conditions hold there."""
-        if self.verdict == "nothing":
-            return f"No threshold can be given for {self.conditions}."
-        best, chance = strong(self.best), strong(probability(self.report["best_probability"]))
-        call = f"it {name(self.report['positive'])} from {best} up"
-        if self.verdict == "met":
-            said = [f"Call {call}: {self.conditions}, with probability {chance}", *self._choice()]
-        elif self.verdict == "unlikely":
-            said = [
-                f"No threshold is more likely than not to meet {self.conditions}",
-                f"The best there is, with probability {chance}, calls {call}", *self._choice(),
-            ]  # fmt: skip
-        else:
-            said = [f"No threshold meets {self.conditions}", f"The nearest is {best}"]
-            short = [
-                f"{rate_name(key)} is {number.text} where "
-                f"{' '.join(_SIGNS.get(word, word) for word in asked.split())} is asked"
-                for key, number, asked in self.rates if asked
-            ]  # fmt: skip
-            said[-1] += f": {', '.join(short)}" if short else ""
-        return ". ".join(said) + "."
-
-    def _choice(self) -> Iterator[str]:
-        """What the best threshold is among those that meet the conditions; nothing if unclear."""
-        best, choice, least = (self.report[key] for key in ("best", "choice", "least"))
-        if choice != "likeliest":
-            yield self._best_side(choice)
-            return
-        if self.verdict != "met":
-            return
-        if self.report["best_probability"] < least:
-            yield f"No threshold reaches {probability(least)}; this is the likeliest"
+def _answer(report: Report) -> Iterator[str]:
+    """Where to put the threshold, and how probable it is that the conditions hold there."""
+    best, chance, conditions = report["best"], report["best_probability"], _conditions(report)
+    if best is None:
+        yield f"No threshold can be given for {conditions}"
+        return
+    cut, sure = strong(cut_text(report["thresholds"], best)), strong(probability(chance))
+    if not report["met"]:
+        short = [
+            f"{rate_name(key)} is {with_interval(entry, WRITE)} where "
+            f"{' '.join(_SIGNS.get(word, word) for word in asked.split())} is asked"
+            for key, entry, asked in _rates(report) if asked
+        ]  # fmt: skip
+        yield f"No threshold meets {conditions}"
+        yield f"The nearest is {cut}" + (f": {', '.join(short)}" if short else "")
+        return
+    call = f"it {name(report['positive'])} from {cut} up"
+    if chance >= 0.5:
+        yield f"Call {call}: {conditions}, with probability {sure}"
+    else:
+        yield f"No threshold is more likely than not to meet {conditions}"
+        yield f"The best there is, with probability {sure}, calls {call}"
+    if report["choice"] != "likeliest":
+        yield _best_side(report)
+    elif chance >= 0.5:
+        if chance < (least := report["least"]):
+            yield f"No threshold has a probability of {probability(least)}; this is the likeliest"
         # It may be sure by finding hardly any.
-        for low, high in self.ranges(0.9):
+        for low, high in ranges(report, 0.9):
             if low < best <= high:
-                lower = cut_text(self.report["thresholds"], low)
+                lower = cut_text(report["thresholds"], low)
                 yield f"Lower thresholds find more: from {lower} up the probability is at least 90%"
 
-    def _best_side(self, choice: str) -> str:
-        """The value of the rate by which the threshold was chosen, and of which others."""
-        rates, on = self.report["rates"], self._comparisons
-        value = Interval.from_source(rates[choice]).text
-        least = probability(self.report["least"])
-        among = f"of the thresholds where the probability is at least {least}"
-        if choice == "cost":
-            text = f"Cost per item: {value}, the lowest {among if on else 'of all thresholds'}"
-            for who in ("all", "none"):
-                other = Interval.from_source(rates[f"cost_of_{who}"])
-                less = ", which is less" * ((other.value or 0.0) < rates["cost"]["value"])
-                text += f"; calling {who} positive {other.text}{less}"
-            return text
-        said, best = rate_name(choice), "lowest" if choice in ("fpr", "fnr") else "highest"
-        if len(on) == len(self.report["conditions"]) == 1 and on[0][1] != choice:
-            said += f" at {rate_name(on[0][1])} {on[0][3]}"
-        return f"{capital(said)}: {value}, the {best} {among}"
+
+def _best_side(report: Report) -> str:
+    """The value of the rate by which the threshold was chosen, and of which others."""
+    rates, choice, compared = report["rates"], report["choice"], [*_compared(report)]
+    value = with_interval(rates[choice], WRITE)
+    among = f"of the thresholds where the probability is at least {probability(report['least'])}"
+    if choice == "cost":
+        text = f"Cost per item: {value}, the lowest "
+        text += among if any(compared) else "of all thresholds"
+        for who in ("all", "none"):
+            other = rates[f"cost_of_{who}"]
+            less = ", which is less" * ((other["value"] or 0.0) < rates["cost"]["value"])
+            text += f"; calling {who} positive {with_interval(other, WRITE)}{less}"
+        return text
+    said, lowest = rate_name(choice), choice in ("fpr", "fnr")
+    if len(compared) == 1 and (one := compared[0]) and one[1] != choice:
+        said += f" at {rate_name(one[1])} {one[3]}"
+    return f"{capital(said)}: {value}, the {'lowest' if lowest else 'highest'} {among}"
 
 
 def document(report: Report) -> Document:
     """All that is said of `Thresholds.report`."""
-    block = ThresholdBlock(report)
     body: list[Node] = []
     # Where no draw meets the conditions the line would lie on the axis.
-    if block.verdict in ("met", "unlikely"):
-        about = (
-            f"The probability of {block.conditions}; the point marks the best threshold, the "
-            "dashed line one half."
-        )
-        reached = [f"{least:.0%}: {block.ranges_text(least)}" for least in (0.5, 0.9)]
+    if report["met"]:
         body.append(Section("How probable it is at each threshold", [
-            Para(about, "soft", on="page"), Drawing("curve", threshold_view(block)),
-            Para("Thresholds at which the probability is at least"), Listing(reached),
+            Para(
+                f"The probability of {_conditions(report)}; the point marks the best threshold, "
+                "the dashed line one half.", "soft", on="page",
+            ),
+            Drawing("curve", threshold_view(report)),
+            Para("Thresholds at which the probability is at least"),
+            Listing([f"{least:.0%}: {ranges_text(report, least)}" for least in (0.5, 0.9)]),
         ]))  # fmt: skip
-    if block.rates and block.verdict != "nothing":
-        body.append(Section(f"Rates at {block.best}", [*_forests(block)]))
-        body += _moved(block)
+    if report["best"] is not None and report["rates"]:
+        at = cut_text(report["thresholds"], report["best"])
+        body += [Section(f"Rates at {at}", [*_forests(report)]), *_moved(report, at)]
     elsewhere = []
     if report.get("prevalence") is not None:
-        here = Interval.from_source(report["prevalence_here"]).text
-        elsewhere = [f"All rates are for a prevalence of {report['prevalence']:g}; "
-                     f"here it is {here}."]  # fmt: skip
+        elsewhere = [
+            f"All rates are for a prevalence of {report['prevalence']:g}; "
+            f"here it is {with_interval(report['prevalence_here'], WRITE)}."
+        ]
     return about_one(
-        "Where to put the threshold?", report, block.answer, body, _TERMS, basis=elsewhere,
-        numbers="intervals",
+        "Where to put the threshold?", report, ". ".join([*_answer(report), ""]).rstrip(), body,
+        _TERMS, basis=elsewhere, numbers="intervals",
     )  # fmt: skip
 
 
-def _forests(block: ThresholdBlock) -> Iterator[Forest]:
+def _forests(report: Report) -> Iterator[Forest]:
     """Costs, where they are asked about, and rates, which have another scale."""
-    for unit in (False, True):
-        rates = [rate for rate in block.rates if rate.key.startswith("cost") is not unit]
-        rows = tuple(Row(capital(rate_name(r.key)), *r.number, "ok") for r in rates)
-        shown = Block("rate", None, rows, block.report["confidence_level"])
-        axis = fit_axis([0.0, 1.0 if unit else None, *(n for row in rows for n in row.numbers)],
-                        (0.0, 1.0 if unit else None))  # fmt: skip
-        asked = [rate.asked for rate in rates]
+    for what, most in (("Cost", None), ("Rate", 1.0)):
+        rates = [r for r in _rates(report) if r[0].startswith("cost") is (most is None)]
+        rows = tuple(
+            Row(capital(rate_name(key)), entry["value"], entry["low"], entry["high"], "ok")
+            for key, entry, _ in rates
+        )
+        shown = Block("rate", None, rows, report["confidence_level"])
+        numbers = [n for row in rows for n in row.numbers]
+        axis = fit_axis([0.0, most, *numbers], (0.0, most))
+        asked = [asked for *_, asked in rates]
         extras = [("asked", asked)] if any(asked) else []
         if rows:
-            what = "Rate" if unit else "Cost"
             yield Forest(shown, rows, axis, f"{what}s at the threshold", what, extras)
 
 
-def _moved(block: ThresholdBlock) -> list[Section]:
+def _moved(report: Report, best: str) -> Iterator[Section]:
     """Rates at other thresholds, which a slider of the page goes through."""
-    report, rates = block.report, block.report.get("by_threshold") or {}
-    cuts: Sequence[float] = rates.get("threshold", ())
+    every: Mapping[str, Any] = report.get("by_threshold") or {}
+    cuts: Sequence[float] = every.get("threshold", ())
     if len(cuts) < 2:
-        return []
-    names = [key for key in rates if key != "threshold"]
-    drawn = [key for key in names if key != "cost"]
-    views = rate_views(rates, drawn, report, _MOVED_HEIGHT,
-                       (report["best"], f"best: {block.best}"))  # fmt: skip
+        return
+    rates = {key: band for key, band in every.items() if key != "threshold"}
+    drawn, marked = [key for key in rates if key != "cost"], (report["best"], f"best: {best}")
+    views = [*rate_views(every, drawn, report, _MOVED_HEIGHT, marked)]
     chance = dict(zip(report["thresholds"], report["probability"], strict=True))
-    bands = [[_cell(rates[key], k) for key in names] for k in range(len(cuts))]
     table = Table(
-        ["threshold", *(rate_name(key) for key in names), "conditions hold"],
+        ["threshold", *map(rate_name, rates), "conditions hold"],
         [
-            [cut_text(report["thresholds"], cut), *band, probability(chance.get(cut))]
-            for cut, band in zip(cuts, bands, strict=True)
+            [
+                cut_text(report["thresholds"], cut),
+                *(spelled(*(band[end][k] for end in _ENDS)) for band in rates.values()),
+                probability(chance.get(cut)),
+            ]
+            for k, cut in enumerate(cuts)
         ],
-        "Rates by threshold", sides="r", chips=["best" if cut == report["best"] else "ok"
-                                                for cut in cuts],
-        places=[100 * views[0].x.at(cut) for cut in cuts],
+        "Rates by threshold", sides="r", places=[100 * views[0].x.at(cut) for cut in cuts],
+        chips=["best" if cut == report["best"] else "ok" for cut in cuts],
     )  # fmt: skip
-    about = (
-        f"What other thresholds would give, with {level(report)} intervals. The point marks the "
-        "threshold."
-    )
-    drawings = [Drawing("curve", view, capital(rate_name(key)))
-                for key, view in zip(drawn, views, strict=True)]  # fmt: skip
-    fold = Fold(f"All {plural(len(cuts), 'threshold')}", [table], printed=False, style="between")
-    return [
-        Section("If the threshold moves", [
-            Para(about, "soft"), Group("panels moved", drawings), fold,
-        ], on="page")
-    ]  # fmt: skip
+    yield Section("If the threshold moves", [
+        Para(f"What other thresholds would give, with {percent(report['confidence_level'])} "
+             "intervals. The point marks the threshold.", "soft"),
+        Group("panels moved", [
+            Drawing("curve", view, view.title.removesuffix(" by threshold")) for view in views
+        ]),
+        Fold(f"All {plural(len(cuts), 'threshold')}", [table], printed=False, style="between"),
+    ], on="page")  # fmt: skip
 
 
-def _cell(band: Mapping[str, Any], place: int) -> str:
-    value, interval = Interval(*(band[key][place] for key in ("value", "low", "high"))).parts
-    return f"{strong(value)} {interval}".rstrip()
+def threshold_view(report: Report) -> View:
+    """The probability that the conditions hold at each threshold, with the best one marked.
 
-
-def threshold_view(block: ThresholdBlock) -> View:
-    """The probability that the conditions hold at each threshold, with the best one marked."""
-    report = block.report
-    scored = report["unit"] == "probability"
-    best, at_best = report["best"], probability(report["best_probability"])
-    pairs = zip(report["thresholds"], report["probability"], strict=True)
-    shown = _interesting([(cut, p or 0.0) for cut, p in pairs], best)
-    panel = over_scores((cut for cut, _ in shown), report)
-    step = max(1, -(-len(shown) // _MOST_POINTS))
-    places = {*range(0, len(shown), step), len(shown) - 1}
-    drawn = [(cut, p) for k, (cut, p) in enumerate(shown) if k in places or cut == best]
-    texts = [f"threshold {score_text(cut, scored)}: {probability(p)}" for cut, p in shown]
-    return View(
-        **vars(panel),
-        title="Probability that the conditions hold",
-        x_name=f"threshold on the {score_name(report)}",
-        y_name="probability",
-        runs=[[(cut, p, 0.0, p) for cut, p in drawn]],
-        dashed=panel.level(0.5),
-        strips=strips_at(panel, [cut for cut, _ in shown], texts),
-        description="Probability that all conditions hold (up) against the threshold (right); at "
-        f"{block.best} it is {at_best}.",
-        points=[]
-        if best is None
-        else [(best, report["best_probability"], f"best: {block.best}, {at_best}")],
-    )
-
-
-def _interesting(
-    pairs: Sequence[tuple[float, float]], best: float | None
-) -> Sequence[tuple[float, float]]:
-    """Thresholds with a visible probability, the best one, and a margin on both sides."""
-    places = [k for k, (cut, p) in enumerate(pairs) if p >= 0.005 or cut == best]
-    if not places or not any(p >= 0.005 for _, p in pairs):
-        return pairs
-    low, high = pairs[places[0]][0], pairs[places[-1]][0]
-    room = (high - low) / 6 or 0.1 * abs(low)
-    inside = [pair for pair in pairs if low - room <= pair[0] <= high + room]
-    return inside if len(inside) > 1 else pairs
+    Drawn are thresholds with a visible probability, the best one, and a margin on both sides.
+    """
+    best, write = report["best"], score_writer(report)
+    pairs = [*zip(report["thresholds"], report["probability"], strict=True)]
+    seen = [cut for cut, p in pairs if (p or 0.0) >= 0.005 or cut == best]
+    room = (seen[-1] - seen[0]) / 6 or 0.1 * abs(best)
+    inside = [one for one in pairs if seen[0] - room <= one[0] <= seen[-1] + room]
+    shown = inside if len(inside) > 1 else pairs
+    step = -(-len(shown) // _MOST_POINTS)
+    drawn = [one for k, one in enumerate(shown) if not k % step or one[0] == best]
+    if drawn[-1] != shown[-1]:
+        drawn.append(shown[-1])
+    panel = over_scores((cut for cut, _ in drawn), report)
+    chance = report["best_probability"]
+    marked = f"best: {cut_text(report['thresholds'], best)}, {probability(chance)}"
+    return line_view(
+        panel, "Probability that the conditions hold", f"threshold on the {score_name(report)}",
+        "probability", [(cut, p or 0.0, 0.0, p or 0.0) for cut, p in drawn],
+        [f"threshold {write(cut)}: {probability(p)}" for cut, p in drawn],
+        dashed=panel.level(0.5), points=[(best, chance, marked)],
+    )  # fmt: skip

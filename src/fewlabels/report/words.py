@@ -1,22 +1,16 @@
-"""Names, numbers, lines and tables for people: printable, of a known width, rounded alike.
-
-Texts are plain unless a block of `styled()` is around what makes them: whoever prints says whether
-there is colour, and nobody else has to know. A summary in Python, a file and a pipe hold none.
-"""
+"""Names and numbers for people: printable, in so many columns, rounded alike."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal
+from typing import Any
 
 NumberFormat = Callable[[float | None], str]
-Role = Literal["title", "soft", "warning", "error", "good"]
 
 UNDEFINED = "undefined"
 _MOST_ENTRIES = 30
@@ -25,71 +19,34 @@ _MOST_ENTRIES = 30
 NARROWEST = 60
 """Smallest width of a text: no table fits into less."""
 
-# Line breaks, controls and lone surrogates; of the invisible formatting characters (Cf), which
-# can turn the direction of a line, only the joiners inside emoji and Indic words may stay.
-_ESCAPED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+# Line breaks, controls, lone surrogates and what is no character; of the invisible formatting
+# characters (Cf), which can turn the direction of a line, only the joiners inside emoji and Indic
+# words may stay.
+_ESCAPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _JOINERS = frozenset("\u200c\u200d")
-_ZERO_WIDTH = frozenset({"Mn", "Me", "Cf"})
 _ESTIMANDS = {
     "population": "for the population that the items come from",
     "sample": "for these items only",
 }
 
-STYLES: dict[Role, str] = {
-    "title": "bold", "soft": "dim", "warning": "yellow", "error": "red", "good": "green",
-}  # fmt: skip
-"""Colours of the roles of a text, as rich names them."""
-
-_CODES: dict[Role, str] = {"title": "1", "soft": "2", "warning": "33", "error": "31", "good": "32"}
-_SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
-_STYLED: ContextVar[bool] = ContextVar("styled", default=False)
+STYLED: ContextVar[bool] = ContextVar("styled", default=False)
+"""Whether texts have colour: whoever prints says so, and nobody else has to know."""
 
 
 @contextmanager
 def styled() -> Iterator[None]:
     """Texts that are made in this block have colour."""
-    token = _STYLED.set(True)
+    token = STYLED.set(True)
     try:
         yield
     finally:
-        _STYLED.reset(token)
-
-
-def has_style() -> bool:
-    """Whether texts have colour here."""
-    return _STYLED.get()
-
-
-def style(text: str, role: Role) -> str:
-    """The text in the colour of its role, or unchanged without colour.
-
-    Examples
-    --------
-    >>> style("few-labels", "warning")
-    'few-labels'
-    """
-    core = text.strip()
-    if not core or not _STYLED.get():
-        return text
-    # Blanks stay without, so that whoever strips lines finds them.
-    before, after = text.split(core, 1)
-    return f"{before}\x1b[{_CODES[role]}m{core}\x1b[0m{after}"
-
-
-def without_style(text: str) -> str:
-    """The text without its colours."""
-    return _SEQUENCE.sub("", text)
+        STYLED.reset(token)
 
 
 def escape_control(text: object) -> str:
-    r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
+    """Text that stays on its line: controls, line breaks and turns of direction become escapes.
 
     So do code points that are no characters, which XML forbids.
-
-    Examples
-    --------
-    >>> print(escape_control("two\nlines"))
-    two\nlines
     """
     text = str(text)
     if text.isascii() and text.isprintable():
@@ -102,92 +59,28 @@ def escape_control(text: object) -> str:
     )
 
 
-def cell_width(text: str) -> int:
-    """Columns that the text takes in a terminal; wide characters and emoji take two."""
-    if "\x1b" in text:
-        text = without_style(text)
-    return len(text) if text.isascii() else sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> int:
-    if unicodedata.category(character) in _ZERO_WIDTH:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
 def fit(text: str, width: int) -> str:
-    """The text in at most `width` columns; what is too long loses its middle.
+    """The text in at most `width` columns of a terminal; what is too long loses its middle.
 
     Examples
     --------
     >>> fit("a-classifier-with-a-long-name", 15)
     'a-clas...g-name'
     """
-    if cell_width(text) <= width:
+    from rich.cells import cell_len  # a command starts without rich
+
+    if cell_len(text) <= width:
         return text
-    if width <= 3:
-        return _head(text, width)
-    room = width - 3
-    tail = _head(text[::-1], room // 2)[::-1]
+    dots = "..." if width > 3 else ""
+    after = (width - 3) // 2 if dots else 0
+    before = width - len(dots) - after
+    head, tail = text[:before], text[len(text) - after :]
+    while cell_len(head) > before:
+        head = head[:-1]
     # A mark without the character that it sits on would move to the dots.
-    while tail and _character_width(tail[0]) == 0:
+    while tail and (cell_len(tail) > after or not cell_len(tail[0])):
         tail = tail[1:]
-    return _head(text, room - room // 2) + "..." + tail
-
-
-def _head(text: str, width: int) -> str:
-    taken = 0
-    for end, character in enumerate(text):
-        taken += _character_width(character)
-        if taken > width:
-            return text[:end]
-    return text
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    """Fill with spaces up to `width` columns, before the text where it is set to the right."""
-    space = " " * max(0, width - cell_width(text))
-    return space + text if right else text + space
-
-
-def wrap(text: str, width: int, hanging: str = "") -> list[str]:
-    """Break a text into lines of at most `width` columns; all but the first begin with `hanging`.
-
-    Examples
-    --------
-    >>> wrap("- a text of several words", 12, "  ")
-    ['- a text of', '  several', '  words']
-    """
-    lines, line = [], ""
-    for word in escape_control(" ".join(text.split())).split(" "):
-        joined = f"{line} {word}" if line.strip() else line + word
-        if cell_width(joined) > width and line.strip():
-            lines.append(line)
-            joined = hanging + word
-        while cell_width(joined) > width:
-            start = _head(joined, width)
-            lines.append(start)
-            joined = hanging + joined[len(start) :]
-        line = joined
-    return [*lines, line]
-
-
-def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """Rows of cells below one another, each column set to its side.
-
-    `sides` has an "l" or "r" per column; the last one is that of all that follow.
-
-    Examples
-    --------
-    >>> aligned([["", "value"], ["a", "1"]], "lr")
-    ['     value', '  a      1']
-    """
-    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
-    right = [side == "r" for side in sides.ljust(len(widths), sides[-1])]
-    return [
-        "  " + "  ".join(pad(c, w, right=r) for c, w, r in zip(row, widths, right, strict=True))
-        for row in rows
-    ]
+    return head + dots + tail
 
 
 def short_names(names: Sequence[str], width: int) -> dict[str, str]:
@@ -221,11 +114,6 @@ def number_format(values: Iterable[float | None]) -> NumberFormat:
     """One way to write all values of a metric: three decimals, fewer of hundreds, else scientific.
 
     A value that is missing is written as "undefined".
-
-    Examples
-    --------
-    >>> number_format([12.0])(0.91251), number_format([1e-6])(1e-6), number_format([2e3])(987.6)
-    ('0.913', '1.00e-06', '988')
     """
     largest = max((abs(v) for v in values if v is not None), default=0.0)
     decimals = 3 if largest < 100 else 1 if largest < 1000 else 0
@@ -261,13 +149,7 @@ def percent(share: float | None) -> str:
 
 
 def probability(value: float | None) -> str:
-    """A probability from draws, which is never quite 0 or 1.
-
-    Examples
-    --------
-    >>> probability(0.0), probability(0.314), probability(1.0)
-    ('<1%', '31%', '>99%')
-    """
+    """A probability from draws, which is never quite 0 or 1."""
     if value is None:
         return "-"
     if value < 0.005:
@@ -276,13 +158,7 @@ def probability(value: float | None) -> str:
 
 
 def count(number: int) -> str:
-    """A count with its thousands set apart.
-
-    Examples
-    --------
-    >>> count(1020)
-    '1,020'
-    """
+    """A count with its thousands set apart."""
     return f"{number:,}"
 
 
@@ -311,13 +187,7 @@ def reference_items(report: Mapping[str, Any]) -> str:
 
 
 def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
-    """Names as a phrase; of more than `most` the first ones and how many there are besides.
-
-    Examples
-    --------
-    >>> enumerated(["a", "b", "c"]), enumerated(["a", "b", "c"], 1)
-    ('a, b and c', 'a and 2 others')
-    """
+    """Names as a phrase; of more than `most` the first ones and how many there are besides."""
     if most is not None and len(names) > most:
         return f"{', '.join(names[:most])} and {count(len(names) - most)} {rest}"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
@@ -339,13 +209,7 @@ def capital(text: str) -> str:
 
 
 def plural(number: int, one: str, many: str = "") -> str:
-    """A count and its noun.
-
-    Examples
-    --------
-    >>> plural(1, "label"), plural(2000, "class", "classes")
-    ('1 label', '2,000 classes')
-    """
+    """A count and its noun."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.checks.arguments import seed_of, some_level
+from fewlabels.checks.arguments import RandomState, seed_of, some_level
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, plain_name
 from fewlabels.kernels.arrays import Bools, Floats, Frozen
@@ -150,9 +150,10 @@ def shift(
     *,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     columns: Any = None,
     positive: Any = None,
+    y_true: Any = None,
 ) -> Shift:
     """Test whether labeled items differ from unlabeled ones, and estimate by how much.
 
@@ -169,7 +170,7 @@ def shift(
         Probability that the intervals of frequencies and weights are meant to hold.
     random_state
         Seed; the same seed gives the same bits. None means 0.
-    columns, positive
+    columns, positive, y_true
         As for `fewlabels.estimate`.
 
     Raises
@@ -191,7 +192,7 @@ def shift(
     (True, True)
     """
     some_level(confidence_level)
-    predictions = predictions_of(predictions, columns, positive)
+    predictions = predictions_of(predictions, columns, positive, y_true=y_true)
     refuse_multiplicity(predictions, "the test for a shift")
     refuse_strata(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)

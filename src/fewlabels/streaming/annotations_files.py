@@ -23,6 +23,7 @@ from fewlabels.annotations.assessment import (
     assessed,
 )
 from fewlabels.annotations.statistics import LabelStatistic
+from fewlabels.checks.arguments import RandomState
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import Selection, identity
 from fewlabels.errors import InputError, UsageError, unknown
@@ -50,7 +51,7 @@ def assess_files(
     bins: int = 15,
     statistics: str | LabelStatistic | Sequence[str | LabelStatistic] = (),
     confidence_level: float | None = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     engine: Engine = "threads",
     workers: int | None = None,
     scheduler: str | None = None,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from fewlabels.checks.arguments import RandomState, seed_of
 from fewlabels.data.classes import decide_classes
 from fewlabels.data.options import column_options
 from fewlabels.data.roles import assign_roles
@@ -76,7 +77,7 @@ class Stream:
         confidence_level: float | None = 0.95,
         estimand: Estimand = "population",
         against: Against = "auto",
-        random_state: int | None = 0,
+        random_state: RandomState = 0,
         columns: Any = None,
     ) -> None:
         groups = (by,) if isinstance(by, str) else tuple(by or ())
@@ -92,7 +93,7 @@ class Stream:
         self.reader = Reader(layout, class_list, tuple(g for g in groups if g in roles.groups))
         self.probe: Predictions = example_of(roles, class_list.names)
         self.question = Question(
-            method, metrics, groups, confidence_level, estimand, against, random_state
+            method, metrics, groups, confidence_level, estimand, against, seed_of(random_state)
         ).about(self.probe)
         self.plan = scan_plan(self.question, self.probe)
 

@@ -6,7 +6,9 @@ parts add up, in any order, and can be kept in a file and added to.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.arguments import check_format
+from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
@@ -36,6 +40,12 @@ LABELED, OTHERS = 20_000, 4_000
 HELD, HELD_OF_PERIOD = 26_000, (250, 1_000)
 """Items without a label that are looked at, and how many of each period at least and at most; each
 stands for several where there are more."""
+
+FORMAT = 1
+"""The version of the format of a state that is written; those up to it are read."""
+
+_HEAD = b'{"fewlabels": "monitor", "format": %s}\n'
+"""The first line of a state."""
 
 _ROUNDS = 20
 
@@ -249,15 +259,11 @@ class DayState:
     ) -> tuple[DayScan, tuple[str, ...], tuple[str, ...]]:
         """All days, the classifiers of all, and notes."""
         try:
-            saved = unpack(self.path.read_bytes())
+            saved = self._saved(self.path.read_bytes())
         except FileNotFoundError:
             return scan, tuple(models), ()
         except OSError as error:
             raise InputError(f"{self.path}: {error.strerror or error}") from None
-        except InputError:
-            saved = None
-        if not isinstance(saved, dict) or not isinstance(saved.get("scan"), DayScan):
-            raise InputError(f"{self.path}: this is no state of `fewlabels monitor`; name another")
         before: DayScan = saved["scan"]
         for what, ours, theirs in (
             ("times are", scan.time, before.time),
@@ -291,11 +297,23 @@ class DayState:
             )
         return scan.joined(before), both, tuple(notes)
 
+    def _saved(self, content: bytes) -> dict[str, Any]:
+        """The value behind the first line, which says of which format it is."""
+        saved, head = None, re.match(_HEAD % rb"(\d{1,9})", content)
+        if head is not None:
+            with naming_file(str(self.path)):
+                check_format(int(head[1]), FORMAT)
+            with suppress(InputError):
+                saved = unpack(content[head.end() :])
+        if not isinstance(saved, dict) or not isinstance(saved.get("scan"), DayScan):
+            raise InputError(f"{self.path}: this is no state of `fewlabels monitor`; name another")
+        return saved
+
     def save(self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]) -> None:
         """Replace the file."""
         value = {"scan": scan, "models": list(models), "classes": list(classes)}
         try:
-            replace_file(self.path, pack(value))
+            replace_file(self.path, _HEAD % b"%d" % FORMAT + pack(value))
         except OSError as error:
             raise InputError(
                 f"{self.path}: {error.strerror or error}; the state is as it was before"

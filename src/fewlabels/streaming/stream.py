@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.checks.arguments import RandomState, seed_of
 from fewlabels.data.inputs import apply_thresholds, one_at_a_time
 from fewlabels.data.options import column_options
 from fewlabels.data.read import gaps_of_files
@@ -42,7 +43,7 @@ def estimate_files(
     confidence_level: float | None = 0.95,
     estimand: Estimand = "population",
     against: Against = "auto",
-    random_state: int | None = 0,
+    random_state: RandomState = 0,
     *,
     engine: Engine = "threads",
     workers: int | None = None,
@@ -123,7 +124,8 @@ def estimate_files(
     >>> estimates = fl.estimate_files("predictions/", by="country")     # doctest: +SKIP
     """
     groups = (by,) if isinstance(by, str) else tuple(by or ())
-    question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
+    seed = seed_of(random_state)
+    question = Question(method, metrics, groups, confidence_level, estimand, against, seed)
     options = column_options(positive=positive, cluster=cluster, columns=columns)
     source = chosen_rows(source, where, query)
     try:
@@ -138,7 +140,7 @@ def estimate_files(
         for name, own in several.each.items():
             theirs = {*own.models, *own.hard, *own.scores}
             each[name] = estimate_files(
-                source, method, metrics, None, confidence_level, estimand, against, random_state,
+                source, method, metrics, None, confidence_level, estimand, against, seed,
                 engine=engine, workers=workers, scheduler=scheduler, resume=resume,
                 skip_bad_files=skip_bad_files, checkpoints=checkpoints, done=done,
                 progress=progress, threshold=threshold, positive=positive, columns=own,

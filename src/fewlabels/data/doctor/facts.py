@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import shlex
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,14 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from fewlabels import __version__
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.inputs import content_columns
-from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result
-from fewlabels.report.words import style
 
 MOST_VALUES = 10_000
 """Different values of a group that are counted; above it only "more than" is known."""
@@ -316,7 +312,7 @@ class Diagnosis(Frozen, Result):
     read), and `columns` the same as the TOML file of --columns.
     """
 
-    _row_fields = ("severity", "what", "where", "mend")
+    _page, _row_fields = "diagnosis", ("severity", "what", "where", "mend")
 
     name: str
     roles: Mapping[str, str]
@@ -338,6 +334,7 @@ class Diagnosis(Frozen, Result):
         """Everything as a dictionary of plain values."""
         plain = ("name", "ok", "counts", "roles", "positive", "command", "class_balance")
         return {
+            "fewlabels": __version__,
             **{name: getattr(self, name) for name in plain},
             "findings": [asdict(finding) for finding in self.findings],
             "reading": list(self.reading),
@@ -348,131 +345,3 @@ class Diagnosis(Frozen, Result):
     def rows(self) -> tuple[Finding, ...]:
         """The findings, of which a table has one each."""
         return self.findings
-
-    def summary(self, width: int = 80) -> str:
-        """Everything as text, no line longer than `width`."""
-        words = ("items", "labeled", "classifiers", "classes")
-        keys = ("n_items", "n_labeled", "n_models", "n_classes")
-        counts = [
-            f"{self.counts[k]:,} "
-            f"{w.removesuffix('s') if self.counts[k] == 1 and k != 'n_classes' else w}"
-            for k, w in zip(keys, words, strict=True)
-            if k in self.counts
-        ]
-        headline = one_line(self.name) + (f": {', '.join(counts)}" if counts else "")
-        if self.positive is not None:
-            headline += f"; positive: {one_line(self.positive)}"
-        reading = [t for line in self.reading for t in _wrapped(one_line(line), width, "  ")]
-        commands = [self.command] if self.command else []
-        if self.command and "--columns columns.toml" in self.command:
-            name = shlex.quote(self.name)
-            commands.insert(0, f"fewlabels doctor {name} --write columns.toml")
-        following = [line for command in commands for line in _command(command, width)]
-        sections = [
-            _wrapped(headline, width),
-            ["Recognised", *reading] if reading else [],
-            _columns(self.roles, width),
-            _evidence(self.evidence, width),
-            _balance(self.class_balance, width),
-            _findings(self.findings, width),
-            ["Next", *following] if following else [],
-        ]
-        return "\n\n".join("\n".join(lines) for lines in sections if lines)
-
-
-_KINDS = {
-    "label": "labels", "item": "item", "probability": "probabilities",
-    "hard prediction": "hard predictions", "score": "scores", "annotators": "annotator counts",
-    "domain": "domain", "cluster": "clusters", "weight": "weight", "group": "groups",
-    "not used": "not used", "not recognised": "not recognised",
-}  # fmt: skip
-"""How the role of a column begins -> what the summary calls all such columns."""
-
-_MOST_COLUMNS = 12
-_MOST_ROWS = 21
-_INDENT = 20
-_NAME = 24
-_SHARE = 8
-"""Widths of the first column of the lists, of a classifier's name, and of a class's share."""
-
-
-def _command(command: str, width: int) -> list[str]:
-    """A command line, broken between options as a shell reads it."""
-    lines = ["  "]
-    argument = r"(?:'[^']*'|\S)+"
-    for word in re.findall(rf"--\S+ (?!--){argument}|{argument}", command):
-        if len(lines[-1]) + len(word) + 2 > width and lines[-1].strip():
-            lines[-1] += "\\"
-            lines.append("      ")
-        lines[-1] += f"{word} "
-    return [line.rstrip() for line in lines]
-
-
-def _columns(roles: Mapping[str, str], width: int) -> list[str]:
-    lines = []
-    for kind, title in _KINDS.items():
-        names = [column for column, role in roles.items() if role.startswith(kind)]
-        if names:
-            lines += _wrapped(listed(names, _MOST_COLUMNS), width, f"  {title}".ljust(_INDENT))
-    others = {c: r for c, r in roles.items() if not r.startswith(tuple(_KINDS))}
-    for column, role in others.items():
-        lines += _wrapped(role, width, f"  {one_line(column, _INDENT - 4)}".ljust(_INDENT))
-    return ["Columns", *lines] if lines else []
-
-
-def _evidence(evidence: Sequence[ColumnEvidence], width: int) -> list[str]:
-    lines = ["Evidence (log-odds of a role: more is surer, 0 is not used)"] if evidence else []
-    for one in evidence[:_MOST_ROWS]:
-        name = one_line(one.column or "(no name)", _INDENT - 4)
-        what = f"{one.role} {one.score:+g}" if one.score else one.role
-        if one.runner_up_score and one.runner_up_score > 0:
-            what += f", else {one.runner_up} {one.runner_up_score:+g}"
-        lines += _wrapped(f"{what}: {one.reason}", width, f"  {name}".ljust(_INDENT))
-    left = len(evidence) - _MOST_ROWS
-    return [*lines, f"  ... and {left} more"] if left > 0 else lines
-
-
-def _balance(balance: Mapping[str, Any], width: int) -> list[str]:
-    classes: Sequence[str] = balance.get("classes", ())
-    if not classes:
-        return []
-    fitting = max((width - _NAME - 2) // _SHARE, 1)
-    cut = len(classes) > fitting
-    shown = classes[: fitting - 1] if cut else classes
-    more = " ..." if cut else ""
-    head = "".join(one_line(c, _SHARE - 1).rjust(_SHARE) for c in shown)
-    lines = ["Share of class".ljust(_NAME + 2) + head + more]
-    rows = [("among the labels", balance["labels"]), *balance["predicted"].items()]
-    for name, shares in rows[:_MOST_ROWS]:
-        values = ["-" if shares is None else f"{shares[c]:.1%}" for c in shown]
-        cells = "".join(v.rjust(_SHARE) for v in values)
-        lines.append(f"  {one_line(name, _NAME - 1)}".ljust(_NAME + 2) + cells + more)
-    left = len(rows) - _MOST_ROWS
-    return [*lines, f"  ... and {left} more"] if left > 0 else lines
-
-
-def _findings(findings: Sequence[Finding], width: int) -> list[str]:
-    if not findings:
-        return ["No problems found."]
-    lines = ["Findings"]
-    for finding in findings:
-        # An error's message already names the place and the mend.
-        where = "" if finding.severity == "error" else f"{finding.where}: "
-        text = one_line(f"{where}{finding.what}")
-        first, *rest = _wrapped(text, width, f"  {finding.severity}".ljust(11))
-        kind = finding.severity
-        shown = style(kind, kind) if kind != "info" else kind
-        lines += [first.replace(kind, shown, 1), *rest]
-        if finding.mend:
-            lines += _wrapped(one_line(finding.mend), width, " " * 11 + "-> ")
-    return lines
-
-
-def _wrapped(text: str, width: int, first: str = "") -> list[str]:
-    return textwrap.wrap(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_on_hyphens=False,
-    )

@@ -44,11 +44,7 @@
     const at = element.getBoundingClientRect();
     say(element, at.left + at.width / 2, at.top + Math.min(at.height / 2, 40));
   };
-  document.addEventListener("pointermove", event => {
-    const element = event.target.closest("[data-said]");
-    if (element) say(element, event.clientX, event.clientY); else hide();
-  });
-  document.addEventListener("pointerdown", event => {
+  for (const pointed of ["pointermove", "pointerdown"]) document.addEventListener(pointed, event => {
     const element = event.target.closest("[data-said]");
     if (element) say(element, event.clientX, event.clientY); else hide();
   });
@@ -82,7 +78,7 @@
     all("br, .soft, .chip", copy).forEach(e => e.prepend(" "));
     return copy.textContent.replace(/\s+/g, " ").trim();
   };
-  const isPlot = cell => cell.matches(".plot, .wide, .bar-cell");
+  const isPlot = cell => cell.matches(".plot, .wide");
   const numberOf = text => {
     const found = /^[<>]?(-?[\d,]*\.?\d+(e[-+]?\d+)?)(%|$|[ \[*])/i.exec(text);
     return found ? parseFloat(found[1].replace(/,/g, "")) : NaN;
@@ -259,7 +255,7 @@
           const own = getComputedStyle(from[k]);
           STYLES.forEach(name => made.setAttribute(name, own.getPropertyValue(name)));
         });
-        all("desc, .strip, .touch", copy).forEach(e => e.remove());
+        all("desc, .strip", copy).forEach(e => e.remove());
         root.append(set(copy, { x, y, width, height, overflow: "visible" }));
         reach(x + width, y + height);
         return;
@@ -343,7 +339,7 @@
     parts.forEach(part => done.add(part));
     const beside = table.closest(".sides"), figure = table.closest("figure");
     for (const part of parts) {
-      if (body.length < 3 || table.matches(".heat, .bench")) break;
+      if (body.length < 3 || table.matches(".heat")) break;
       cellsOf(rowsOf(part)[0]).forEach((cell, column) => {
         if (isPlot(cell) || !textOf(cell)) return;
         const button = make("button", { type: "button", class: "sort" });
