@@ -225,7 +225,8 @@ def command_line() -> str:
     context = click.Context(app)
     commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
     return "\n\n".join(
-        "\n    ".join([f"fewlabels {name}", *map(_option, command.get_params(context))])
+        # Every command has --help; click makes it at the first use, with the names of that one.
+        "\n    ".join([f"fewlabels {name}", *map(_option, command.params)])
         for name, command in commands.items()
         if command is not None
     )
