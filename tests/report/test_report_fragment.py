@@ -39,7 +39,7 @@ def test_what_was_read_is_escaped() -> None:
 
 def test_styles_hold_within_the_element() -> None:
     style = re.findall(r"<style>(.*?)</style>", render_fragment("estimates", two_classes()), re.S)
-    assert style[0].strip().startswith("div.fewlabels {")
+    assert style[0].strip().startswith("div.fewlabels.fewlabels.fewlabels {")
     assert style[0].strip().endswith("}")
     assert style[0].count("{") == style[0].count("}")
     assert not re.search(r"\drem\b", style[0])  # the page around has its own
