@@ -224,8 +224,12 @@ def command_line() -> str:
     """Every command with its arguments and options: types, choices, defaults."""
     context = click.Context(app)
     commands = {name: app.get_command(context, name) for name in app.list_commands(context)}
+    # Every command has --help; click makes it at the first use, with the names of that one.
     return "\n\n".join(
-        "\n    ".join([f"fewlabels {name}", *map(_option, command.get_params(context))])
+        "\n    ".join(
+            [f"fewlabels {name}"]
+            + [_option(one) for one in command.get_params(context) if "--help" not in one.opts]
+        )
         for name, command in commands.items()
         if command is not None
     )
