@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 from fewlabels.errors import listed
 from fewlabels.report import agreement
 from fewlabels.report.axis import profile
-from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
+from fewlabels.report.blocks import (
+    Block,
+    Report,
+    Row,
+    Verdict,
+    blocks,
+    common_axis,
+    grouped,
+    verdict,
+)
 from fewlabels.report.document import (
     Document,
     Drawing,
@@ -28,7 +37,6 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
-from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     capital,
     classes_text,

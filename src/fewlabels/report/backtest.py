@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Report, grouped
 from fewlabels.report.document import Document, Para, Section, Table, name, sentence, strong
-from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     classes_text,
     count,

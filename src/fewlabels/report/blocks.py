@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fewlabels.errors import Status
 from fewlabels.report.axis import Axis, fit_axis
 from fewlabels.report.words import NumberFormat, number_format
 
 Report = Mapping[str, Any]
+Entry = TypeVar("Entry")
 
 NOT_APPLICABLE = Status.NOT_APPLICABLE.value
 CONTRADICTED = Status.CONTRADICTED.value
@@ -150,6 +151,14 @@ class Block:
         first = defined[:ends]
         shown = {id(row) for row in (*first, *last)}
         return first, [row for row in rows if id(row) not in shown], last
+
+
+def grouped(rows: Iterable[Entry], key: Callable[[Entry], Any]) -> dict[Any, list[Entry]]:
+    """Rows by their key, in the order in which they come."""
+    out: dict[Any, list[Entry]] = {}
+    for row in rows:
+        out.setdefault(key(row), []).append(row)
+    return out
 
 
 def blocks(report: Report) -> list[Block]:

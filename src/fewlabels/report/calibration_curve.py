@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from operator import itemgetter
 
 from fewlabels.report.axis import profile
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Report, grouped
 from fewlabels.report.document import (
     Document,
     Drawing,
@@ -71,9 +71,7 @@ _TERMS = {
 
 def _curves(report: Report) -> Iterator[Fold]:
     """The curve of each event by each classifier: its diagram, and its bins in numbers."""
-    by: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for one in report["bins"]:
-        by.setdefault((one["model"], one["event"]), []).append(one)
+    by = grouped(report["bins"], itemgetter("model", "event"))
     for k, ((model, event), bins) in enumerate(by.items()):
         what, kind = f"how often {event}, by its probability", event
         if report["kind"] != "top-label":

@@ -6,9 +6,10 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Report, grouped
 from fewlabels.report.diagnostics import Cell, HeatMap, share_cell
 from fewlabels.report.document import (
     Document,
@@ -70,9 +71,7 @@ def _of_model(votes: Mapping[str, Any]) -> list[Node]:
 
 def matrices(matrix: Matrix) -> list[Node]:
     """The matrices of `ConfusionMatrices.to_dict`; a text has those of some cells."""
-    by_model: dict[str, list[Matrix]] = {}
-    for cell in matrix["cells"]:
-        by_model.setdefault(cell["model"], []).append(cell)
+    by_model = grouped(matrix["cells"], itemgetter("model"))
     items = f"estimated numbers of all {plural(matrix['n_items'], 'item')}"
     if matrix["counted"] == "labeled":
         items = f"counts of the {plural(matrix['n_labeled'], 'labeled item')}"

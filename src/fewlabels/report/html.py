@@ -142,8 +142,8 @@ def render_page(page: str, report: Report, *, fragment: bool = False, **more: An
         document, levels = document_of(page, report, level=level, **more)
         made, level = rendered(document, fragment=fragment), level + 1
     if fragment and not fits(made):
-        parts = [partial(rendered, shortened(document, n), fragment=True) for n in range(_PARTS)]
-        made = parts[bisect_left(parts, True, lo=1, key=lambda part: not fits(part())) - 1]()
+        part = cache(lambda n: rendered(shortened(document, n), fragment=True))
+        made = part(bisect_left(range(_PARTS), True, lo=1, key=lambda n: not fits(part(n))) - 1)
     return made
 
 

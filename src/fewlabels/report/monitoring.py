@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from fewlabels.report.axis import Axis, Panel, View, fit_axis
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import Report, grouped
 from fewlabels.report.curves import strips_at
 from fewlabels.report.document import (
     Document,
@@ -26,7 +26,6 @@ from fewlabels.report.document import (
     sentence,
     strong,
 )
-from fewlabels.report.rows import grouped
 from fewlabels.report.words import (
     count,
     enumerated,

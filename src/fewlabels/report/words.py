@@ -16,9 +16,6 @@ UNDEFINED = "undefined"
 _MOST_ENTRIES = 30
 """Of a value with more entries the first are said; the JSON has all of them."""
 
-NARROWEST = 60
-"""Smallest width of a text: no table fits into less."""
-
 # Line breaks, controls, lone surrogates and what is no character; of the invisible formatting
 # characters (Cf), which can turn the direction of a line, only the joiners inside emoji and Indic
 # words may stay.
