@@ -1,11 +1,12 @@
 """Pictures of the reports and of the page to label in, for README and docs.
 
-    python -m benchmarks screenshots [reports] [labeling]
+    python -m benchmarks screenshots [reports] [labeling] [opening]
 
 Reports: runs the commands on the examples, and writes docs/screenshots/*.png, light and dark, in a
 palette of 128 colours. Labeling: labels examples/comments.csv by keys as somebody would who knows
-the truth, and writes docs/labeling/*.png. Needs chromium, chromedriver and Pillow (which matplotlib
-brings).
+the truth, and writes docs/labeling/*.png. Opening: how large each kind of report is, how long the
+browser takes to open it, and the least contrast of its texts, into docs/readability.md. Needs
+chromium, chromedriver and Pillow (which matplotlib brings).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import io
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +26,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from runs import ROOT, command_line
+from runs import ROOT, command_line, fill, table
 
 sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "examples")]
 
@@ -51,18 +53,90 @@ REPORTS: dict[str, tuple[str, ...]] = {
 }
 """The command of each report; the file is one of examples/."""
 
+OPENED: dict[str, tuple[str, ...]] = REPORTS | {
+    "calibration": ("calibration", "moderation.csv"),
+    "calibrate": ("calibrate", "moderation.csv", "--method", "temperature"),
+    "score": ("score", "verdicts.csv"),
+    "rank": ("rank", "battles.csv"),
+    "monitor": ("monitor", "messages.csv", "--time", "date", "--every", "week"),
+    "backtest": ("backtest", "moderation_labeled.csv"),
+}
+"""Every command that writes a page."""
+TIMES = 5
+"""How often each is opened; the median is given."""
+CONTRAST = """
+const dot = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
+const rgba = (colour) => {  // of any notation
+  dot.clearRect(0, 0, 1, 1);
+  dot.fillStyle = colour;
+  dot.fillRect(0, 0, 1, 1);
+  const [r, g, b, a] = dot.getImageData(0, 0, 1, 1).data;
+  return [r, g, b, a / 255];
+};
+const over = (front, back) => back.map((b, k) => front[k] * front[3] + b * (1 - front[3]));
+const light = (c) => c.slice(0, 3).map((v) => v / 255)
+  .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+  .reduce((sum, v, k) => sum + v * [0.2126, 0.7152, 0.0722][k], 0);
+const base = matchMedia("(prefers-color-scheme: dark)").matches ? [0, 0, 0] : [255, 255, 255];
+let least = 21;
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  const e = walk.currentNode.parentElement;
+  if (!walk.currentNode.data.trim() || !e.checkVisibility()) continue;
+  if (e.closest("svg, script, style")) continue;
+  const above = [];
+  for (let a = e; a; a = a.parentElement) above.unshift(rgba(getComputedStyle(a).backgroundColor));
+  const back = above.reduce((under, c) => over(c, under), base);
+  const [low, high] = [light(over(rgba(getComputedStyle(e).color), back)), light(back)]
+    .sort((a, b) => a - b);
+  least = Math.min(least, (high + 0.05) / (low + 0.05));
+}
+return least;
+"""
+"""Least contrast of the texts that are seen (WCAG 2.2, 1.4.3)."""
+OPENING = ("report", "KB", "ms", "contrast, light", "contrast, dark")
+_SINCE = "const n = performance.getEntriesByType('navigation')[0]; return n.loadEventEnd;"
+
+
+def page_of(folder: Path, name: str) -> Path:
+    """The report of this name, as its command writes it."""
+    command, file, *options = OPENED[name]
+    page = folder / f"{name}.html"
+    subprocess.run(
+        [sys.executable, "-m", "fewlabels", command, f"examples/{file}", *options,
+         "--html", str(page)],
+        check=True, cwd=ROOT, stdout=subprocess.DEVNULL,
+        env=os.environ | {"SOURCE_DATE_EPOCH": DAY},
+    )  # fmt: skip
+    return page
+
+
+def opening(folder: Path, out: Path) -> None:
+    """Write how long each report takes to open, and the least contrast of its texts."""
+    rows = []
+    with browsing(folder) as browser:
+        browser.size(WIDE, HIGH)
+        for name in OPENED:
+            page = page_of(folder, name)
+            least, times = [], []
+            for scheme in ("light", "dark"):
+                browser.scheme(scheme)
+                for _ in range(TIMES):
+                    browser.open(page.as_uri())
+                    browser.until(lambda: browser.run(_SINCE))
+                    times.append(browser.run(_SINCE))
+                least.append(browser.run(CONTRAST))
+            size = page.stat().st_size / 1000
+            rows.append([name, f"{size:.0f}", f"{statistics.median(times):.0f}",
+                         *(f"{ratio:.1f}" for ratio in least)])  # fmt: skip
+    fill(out / "readability.md", {"opening": table(OPENING, rows)})
+
 
 def reports(folder: Path, out: Path) -> None:
     """Write what is seen at first sight of each report."""
     with browsing(folder) as browser:
-        for name, (command, file, *options) in REPORTS.items():
-            page = folder / f"{name}.html"
-            subprocess.run(
-                [sys.executable, "-m", "fewlabels", command, f"examples/{file}", *options,
-                 "--html", str(page)],
-                check=True, cwd=ROOT, stdout=subprocess.DEVNULL,
-                env=os.environ | {"SOURCE_DATE_EPOCH": DAY},
-            )  # fmt: skip
+        for name in REPORTS:
+            page = page_of(folder, name)
             for scheme, width in (("light", WIDE), ("dark", WIDE), ("light", PHONE)):
                 if width == PHONE and name != "report":
                     continue
@@ -129,9 +203,12 @@ def labeling(folder: Path, out: Path) -> None:
 
 def main() -> None:
     """Write the pictures."""
-    pictures = {"reports": (reports, "screenshots"), "labeling": (labeling, "labeling")}
+    pictures = {"reports": (reports, "screenshots"), "labeling": (labeling, "labeling"),
+                "opening": (opening, "")}  # fmt: skip
     parser = command_line(__doc__)
-    parser.add_argument("what", nargs="*", help="reports, labeling, or both")
+    parser.add_argument(
+        "what", nargs="*", help="reports, labeling, opening; all of them by default"
+    )
     for name in parser.parse_args().what or pictures:
         if name not in pictures:
             parser.error(f"no pictures of {name!r}; there are {', '.join(pictures)}")
