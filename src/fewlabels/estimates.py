@@ -368,14 +368,14 @@ class Estimates(Frozen, EstimateTable):
         """P(this classifier is the best) per classifier, from paired draws; ties are shared.
 
         Classifiers for which the metric is undefined or not applicable, or whose estimate the
-        labels contradict, get 0; where they contradict all, or all but one, NaN.
+        labels contradict, get 0; of several of which at most one is left, NaN.
         """
         direction, group = self.direction(metric), group_name(group)
         goodness = self.pairs(metric, group).draws * direction
         aside = self.contradicted(metric, group)
         goodness[:, [model in aside for model in self.models]] = np.nan
         best = probability_best(goodness)
-        if aside and np.isfinite(goodness).any(axis=0).sum() == 1:  # the best of what?
+        if len(self.models) > 1 == np.isfinite(goodness).any(axis=0).sum():  # the best of what?
             best = np.full_like(best, np.nan)
         return dict(zip(self.models, best.tolist(), strict=True))
 

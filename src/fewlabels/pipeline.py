@@ -107,11 +107,6 @@ class Question:
         if against == "distribution":
             model = LabelDistribution(model)
         _check_multiplicity(items, name, metrics, against, self.shift)
-        if items.clusters and name in METHODS and METHODS[name].serves == "means":
-            raise UsageError(
-                f"method {name!r} takes every row to be independent of the others, and there are "
-                f"clusters ({listed(items.clusters)}); use 'auto' or 'labeled'"
-            )
         if self.shift is not None:
             refuse_strata(items, f"the correction `shift` {self.shift!r}")
         check_correction(self.shift, self.estimand, name, distribution=against == "distribution")

@@ -56,6 +56,7 @@ from fewlabels.kernels.clusters import (
     intraclass_correlation,
     pooled_words,
     powers,
+    row_weights,
     unexplained,
     worth,
 )
@@ -351,7 +352,7 @@ class Predictions(Frozen, HasSummary):
 
     def effective_size(self, rows: Ints) -> float:
         """How many labels of equal weight, and independent, those of these rows are worth."""
-        return round(self.worth(rows, self.weight_of_labels).rows, 6)
+        return round(self.worth(rows, self.weight_of_labels[rows]).rows, 6)
 
     @computed_once
     def weight_of_labels(self) -> Floats:
@@ -690,7 +691,9 @@ class Predictions(Frozen, HasSummary):
         if not self.clusters:
             return self.design_power
         out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
-        out[self.told] /= self.worth(np.flatnonzero(self.told), np.ones(self.n_items)).widening
+        out[self.told] /= self.worth(
+            known := np.flatnonzero(self.told), np.ones(len(known))
+        ).widening
         return out * self.design_power
 
     @property
@@ -726,9 +729,18 @@ class Predictions(Frozen, HasSummary):
         return out
 
     def worth(self, rows: Ints, weight: Floats) -> Worth:
-        """How many independent rows of equal weight some rows of weights (n,) are worth."""
+        """How many independent rows of equal weight some rows of weights (m,) are worth."""
         keys = self.clusters_of(rows) if self.clusters else ()
-        return worth(weight[rows], keys, self.correlation, self.times[rows])
+        return worth(weight, keys, self.correlation, self.times[rows])
+
+    def bootstrap(self, rows: Ints, weight: Floats, salt: int) -> Callable[[Ints], Floats]:
+        """Weights (m, D) by draw (D,) of a Bayesian bootstrap of rows of weights (m,).
+
+        Exp(1) variables that belong to the items, or to their clusters (`Worth.exponent`).
+        """
+        keys = self.clusters_of(rows)
+        shape = self.worth(rows, weight).exponent if self.clusters and len(rows) else 1.0
+        return lambda index: row_weights(keys, index, salt, shape) * weight[:, None]
 
     @computed_once
     def identity(self) -> UInts:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.evaluation.evaluator import Estimand
 
 
 def copies(
@@ -158,6 +159,10 @@ def test_order_of_rows_does_not_show() -> None:
 
 
 @pytest.mark.parametrize("method", ["autoeval", "active-testing"])
-def test_methods_of_independent_rows_refuse_them(method: str) -> None:
-    with pytest.raises(fl.UsageError, match=r"every row to be independent .* clusters \(case\)"):
-        fl.estimate(copies(2), method, "accuracy", cluster="case")
+@pytest.mark.parametrize("estimand", ["population", "sample"])
+def test_means_of_labels_and_proxies_follow(method: str, estimand: Estimand) -> None:
+    plain = fl.estimate(copies(1), method, "accuracy", estimand=estimand)
+    apart = fl.estimate(copies(8), method, "accuracy", estimand=estimand)
+    together = fl.estimate(copies(8), method, "accuracy", cluster="case", estimand=estimand)
+    np.testing.assert_allclose(widths(together), widths(plain), rtol=0.35)
+    assert (widths(apart) < 0.6 * widths(plain)).all()

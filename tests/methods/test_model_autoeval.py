@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.kernels.counter_based import exponentials
 from fewlabels.methods.baselines.autoeval import _Moments
 from fewlabels.models import AutoEval
 
@@ -78,7 +79,7 @@ def test_sums_of_many_items_are_those_of_drawn_weights():
     rng = np.random.default_rng(0)
     x, weight = rng.uniform(size=(30_000, 1)), rng.uniform(0.5, 2, 30_000)
     keys = rng.integers(2**63, size=30_000).astype(np.uint64)
-    drawn = _Moments.resampled(x, weight, keys, 300, 1)
+    drawn = _Moments.resampled(x, lambda d: exponentials(keys, d, 1) * weight[:, None], 300)
     gaussian = _Moments.resampled_many(x, weight, keys, 300, 1)
     for one, other in zip(drawn, gaussian, strict=True):
         assert other.shape == one.shape

@@ -91,6 +91,53 @@ def test_prediction_powered_is_that_of_ppi_python():
     assert ours.value == pytest.approx(theirs, abs=0.01)
 
 
+def in_conversations(seed, clusters=150, labeled=30):
+    """Turns of conversations that go together, of which whole ones are labeled."""
+    rng = np.random.default_rng(seed)
+    of = np.repeat(np.arange(clusters), rng.integers(1, 9, clusters))
+    rate = 1 / (1 + np.exp(-(0.7 + rng.normal(0, 1.5, clusters))))
+    truth = rng.random(len(of)) < rate[of]
+    verdict = np.where(rng.random(len(of)) < 0.85, truth, ~truth).astype(int)
+    known = np.isin(of, rng.choice(clusters, labeled, replace=False))
+    items = fl.Predictions(
+        votes=verdict[:, None], labels=np.where(known, truth, -1), models=["judge"]
+    )
+    return items, of
+
+
+def test_copies_of_a_turn_count_as_one():
+    items, of = in_conversations(0)
+    once = np.unique(of, return_index=True)[1]
+    single = fl.Predictions(votes=items.votes[once], labels=items.labels[once], models=["judge"])
+    copies = np.tile(np.arange(len(once)), 4)
+    fourfold = fl.Predictions(
+        votes=single.votes[copies], labels=single.labels[copies], models=["judge"]
+    )
+    named = fourfold.in_clusters({"conversation": copies.astype(str)})
+    for way in ("prediction-powered", "labels only"):
+        judge = "judge" if way == "prediction-powered" else None
+        one, alone, together = (
+            fl.score(given).get(way, judge) for given in (single, fourfold, named)
+        )
+        width = one.high - one.low
+        assert alone.high - alone.low < 0.65 * width
+        assert together.high - together.low == pytest.approx(width, rel=0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("labeled", [10, 30])
+def test_turns_of_conversations_are_covered(labeled):
+    """The pass rate of the system, of which 400 worlds each are seen; +-2 points of chance."""
+    truth = 0.6216  # E expit(0.7 + 1.5 Z)
+    hits = 0
+    for seed in range(400):
+        items, of = in_conversations(seed, labeled=labeled)
+        named = items.in_clusters({"conversation": of.astype(str)})
+        row = fl.score(named).get("prediction-powered", "judge")
+        hits += row.low <= truth <= row.high
+    assert 0.925 <= hits / 400 <= 0.99
+
+
 def test_grades_and_what_passes():
     rng = np.random.default_rng(1)
     truth = rng.integers(5, size=300)

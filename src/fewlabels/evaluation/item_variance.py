@@ -103,7 +103,10 @@ def _variance_of_mean(
             sums[:, a, b] += (p * gap**2).sum(), (p * gap).sum()
     for a, b in shares:
         some = rows[pairs[a, b]]
-        worth, times = predictions.worth(some, predictions.weight).rows, predictions.times[some]
+        worth, times = (
+            predictions.worth(some, predictions.weight[some]).rows,
+            predictions.times[some],
+        )
         spread = sums[0, a, b] - sums[1, a, b] ** 2
         out[a, b] = out[b, a] = spread * (times.sum() / worth if worth else math.nan)
     np.fill_diagonal(out, 0.0)

@@ -16,7 +16,7 @@ from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.kernels.interval_draws import pseudo_observations
 from fewlabels.methods.base import (
@@ -270,15 +270,16 @@ class _LevelledRisk:
 
         drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
-        mass = drawn.mass * (weight**2).sum() / weight.sum()
+        of_labels, given = rows[labeled], self.predictions
+        mass = drawn.mass * weight.sum() / given.worth(of_labels, weight).rows
         # What has not been seen weighs what it would have weighed: much, where no loss is expected.
         heavy = self.weights[rows[place]]
         unseen = (mass * np.abs(best - values[place])).sum(axis=1) * heavy
         total = mass.sum(axis=1) * (1.0 if unbiased else heavy)
+        bootstrap = given.bootstrap(of_labels, np.ones(len(labeled)), self.salt ^ _ROWS_SALT)
         sums = np.empty((2, size))
         for draw in spans(size, max(_BLOCK // len(labeled), 1)):
-            streams = np.arange(draw.start, draw.stop)
-            e = exponentials(keys[labeled], streams, self.salt ^ _ROWS_SALT)
+            e = bootstrap(np.arange(draw.start, draw.stop))
             sums[:, draw] = loss @ e, norm @ e
         draws = best - side * (sums[0] + unseen) / (sums[1] + total)
         if not population and len(labeled) == len(rows):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -10,7 +12,6 @@ import numpy as np
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.interval_draws import pseudo_observations
 from fewlabels.kernels.simplex import linear_pool, mean_probability
 from fewlabels.kernels.strata import bootstrap_within, variance_strata
@@ -130,28 +131,42 @@ class _Rectified:
 
         drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
-        unit = (weight**2).sum() / weight.sum()
-        mass = drawn.mass * unit
+        mass = drawn.mass * weight.sum() / self.predictions.worth(rows, weight).rows
         unseen = (mass * values[place]).sum(axis=1) / mass.sum(axis=1)
-        strata = self.predictions.strata[rows[labeled]] if self.predictions.stratum else None
+        # By key: a sum's rounding must not depend on the order of the rows.
+        order = np.argsort(keys[labeled])
         here = _Moments.resampled(
-            both, of_labels, keys[labeled], size, self.salt ^ _ROWS_SALT, strata
+            both[order], self._bootstrap(rows[labeled[order]], of_labels[order]), size
         )
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
-            resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
-            there = resample(
-                expected[rest, None], weight[rest], keys[rest], size, self.salt ^ _REST_SALT
-            )
+            salt, rest = self.salt ^ _REST_SALT, rest[np.argsort(keys[rest])]
+            proxies = expected[rest, None]
+            if len(rest) <= _MANY or self.predictions.clusters:
+                bootstrap = self.predictions.bootstrap(rows[rest], weight[rest], salt)
+                there = _Moments.resampled(proxies, bootstrap, size)
+            else:
+                there = _Moments.resampled_many(proxies, weight[rest], keys[rest], size, salt)
             return float(plain[0]), self._rectify(here, there, len(rows), population=True)[0]
         share = min(float(weight[rest].sum() / weight.sum()), 1.0)
         certain = (1 - share) * float(both[:, 0] @ weight[labeled] / weight[labeled].sum())
         tuned, residual = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.
         chance = np.random.default_rng([self.salt, 1]).standard_normal(size)
-        effective = weight[rest].sum() ** 2 / (weight[rest] ** 2).sum() if len(rest) else 1.0
+        effective = self.predictions.worth(rows[rest], weight[rest]).rows if len(rest) else 1.0
         spread = np.sqrt(residual / effective)
         return certain + share * float(plain[0]), certain + share * (tuned + chance * spread)
+
+    def _bootstrap(self, rows: Ints, weight: Floats) -> Callable[[Ints], Floats]:
+        """Weights (m, D) of labeled rows by draw (D,); every stratum keeps its weight."""
+        salt, given = self.salt ^ _ROWS_SALT, self.predictions
+        if not given.stratum:
+            return given.bootstrap(rows, weight, salt)
+        return partial(
+            bootstrap_within, variance_strata(given.strata[rows]), given.keys[rows], weight=weight,
+            times=np.ones(len(rows)), salt=salt,
+            clusters=given.clusters_of(rows) if given.clusters else (),
+        )  # fmt: skip
 
     def _rectify(
         self, here: _Moments, there: _Moments, n: int, *, population: bool
@@ -197,25 +212,10 @@ class _Moments(NamedTuple):
         return _Moments(total, x.T @ weights / safe, second)
 
     @staticmethod
-    def resampled(
-        x: Floats, weight: Floats, keys: UInts, size: int, salt: int, strata: Ints | None = None
-    ) -> _Moments:
-        """Moments under Exp(1) row weights that belong to the items, draw by draw in chunks.
-
-        Of rows that were drawn within `strata` (n,) every stratum keeps its weight.
-        """
-        # By key: a sum's rounding must not depend on the order of the rows.
-        order = np.argsort(keys)
-        x, weight, keys = x[order], weight[order], keys[order]
+    def resampled(x: Floats, drawn: Callable[[Ints], Floats], size: int) -> _Moments:
+        """Moments under weights by draw, in chunks of draws."""
         if not size:  # no intervals are asked for
             return _Moments.of(x, np.empty((len(x), 0)))
-
-        def drawn(index: Ints) -> Floats:
-            if strata is None:
-                return exponentials(keys, index, salt) * weight[:, None]
-            apart = variance_strata(strata[order])
-            return bootstrap_within(apart, keys, index, weight, np.ones(len(x)), salt)
-
         parts = [
             _Moments.of(x, drawn(np.arange(s.start, s.stop)))
             for s in spans(size, max(_BLOCK // max(len(x), 1), 1))
