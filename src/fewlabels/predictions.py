@@ -56,7 +56,6 @@ from fewlabels.kernels.clusters import (
     intraclass_correlation,
     pooled_words,
     powers,
-    row_weights,
     unexplained,
     worth,
 )
@@ -66,6 +65,7 @@ from fewlabels.kernels.counter_based import (
     hash_columns,
     hash_rows,
     hash_strings,
+    shared_exponentials,
     uniforms,
 )
 from fewlabels.kernels.votes import (
@@ -639,8 +639,7 @@ class Predictions(Frozen, HasSummary):
     def cluster_keys(self) -> tuple[UInts, ...]:
         """Keys of the clusters that each row is of, (n,) for every one of `clusters`.
 
-        Rows of a cluster have one key, the same in any part of the data. Without clusters, or
-        without a value, a row is a cluster of its own: its key is that of the item.
+        Rows of a cluster have one key, the same in any part of the data; others the item's.
         """
         if not self.clusters:
             return (self.keys,)
@@ -663,10 +662,8 @@ class Predictions(Frozen, HasSummary):
         Intraclass correlations of what is known of labels, less what the classifiers together make
         of it: of that itself, or of how wrong they are, which is larger (`kernels.clusters`).
         """
-        if not self.clusters:
-            return ()
-        if self.known_correlation is not None:
-            return self.known_correlation
+        if self.known_correlation is not None or not self.clusters:
+            return self.known_correlation or ()
         rows = np.flatnonzero(self.told)
         rows = rows[np.argsort(self.cluster_keys[0][rows], kind="stable")]  # whole clusters
         rows = rows[: max(_CORRELATED // self.n_classes, 2)]
@@ -691,9 +688,8 @@ class Predictions(Frozen, HasSummary):
         if not self.clusters:
             return self.design_power
         out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
-        out[self.told] /= self.worth(
-            known := np.flatnonzero(self.told), np.ones(len(known))
-        ).widening
+        known = np.flatnonzero(self.told)
+        out[known] /= self.worth(known, np.ones(len(known))).widening
         return out * self.design_power
 
     @property
@@ -734,13 +730,10 @@ class Predictions(Frozen, HasSummary):
         return worth(weight, keys, self.correlation, self.times[rows])
 
     def bootstrap(self, rows: Ints, weight: Floats, salt: int) -> Callable[[Ints], Floats]:
-        """Weights (m, D) by draw (D,) of a Bayesian bootstrap of rows of weights (m,).
-
-        Exp(1) variables that belong to the items, or to their clusters (`Worth.exponent`).
-        """
+        """Weights (m, D) of a Bayesian bootstrap by draws (D,); rows' clusters share them."""
         keys = self.clusters_of(rows)
         shape = self.worth(rows, weight).exponent if self.clusters and len(rows) else 1.0
-        return lambda index: row_weights(keys, index, salt, shape) * weight[:, None]
+        return lambda index: shared_exponentials(keys, index, salt, shape) * weight[:, None]
 
     @computed_once
     def identity(self) -> UInts:

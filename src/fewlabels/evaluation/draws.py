@@ -49,7 +49,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks, silent, spans
-from fewlabels.kernels.clusters import row_weights, worth
+from fewlabels.kernels.clusters import worth
 from fewlabels.kernels.counter_based import (
     gammas,
     label_counts,
@@ -510,7 +510,7 @@ class LabelWeights:
                 self.strata, self.keys, index, self.weight, self._times, salt,
                 self.clusters if self.clustered else (),
             )  # fmt: skip
-        weights = row_weights(self.clusters, index, salt, self.shape)
+        weights = shared_exponentials(self.clusters, index, salt, self.shape)
         if self.times is not None:
             several = np.flatnonzero(self.times > 1)
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)

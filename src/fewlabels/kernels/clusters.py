@@ -16,10 +16,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, gamma, gammaln, ndtri, stdtrit
+from scipy.special import expit, gammaln, ndtri, stdtrit
 
 from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_logs, softmax
 
@@ -163,15 +162,6 @@ def worth(
     rows = total**2 / spread
     freedom = spread**2 / freedom if freedom else rows - 1
     return Worth(rows, freedom, squared_mass / spread, max(len(correlation), 1))
-
-
-def row_weights(clusters: Sequence[UInts], index: Ints, salt: int, shape: float) -> Floats:
-    """Weights (n, D) of a bootstrap, by the keys (n,) of clusters: see `Worth.exponent`."""
-    weights = shared_exponentials(clusters, index, salt)
-    if shape != 1:
-        weights **= shape
-        weights /= gamma(1 + shape) ** len(clusters)
-    return weights
 
 
 def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) -> Floats:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import scipy.sparse
-from scipy.special import ndtri
+from scipy.special import gamma, ndtri
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
@@ -118,12 +118,14 @@ def exponentials(key: UInts, streams: np.ndarray, salt: int) -> Floats:
     return out
 
 
-def shared_exponentials(clusters: Sequence[UInts], streams: np.ndarray, salt: int) -> Floats:
-    """Exp(1) weights (n, D) by the keys of clusters, (n,) each; of several their product."""
+def shared_exponentials(
+    clusters: Sequence[UInts], streams: np.ndarray, salt: int, shape: float = 1.0
+) -> Floats:
+    """Weights Exp(1)^g / Gamma(1 + g) of shape g, (n, D), by the keys of clusters; a product."""
     weights = exponentials(clusters[0], streams, salt)
     for keys in clusters[1:]:
         weights *= exponentials(keys, streams, salt)
-    return weights
+    return weights if shape == 1 else weights**shape / gamma(1 + shape) ** len(clusters)
 
 
 # --- counts ---------------------------------------------------------------------------------------
