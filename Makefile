@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots pictures instead-of bench reproduce paper papers curves votes disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -62,6 +62,12 @@ labeling-page: $(VENV)/.dev  ## pictures of the page to label in (needs chromium
 
 screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chromium and chromedriver)
 	$(BLAS) $(BIN)/python -m benchmarks screenshots reports
+
+pictures: $(VENV)/.dev  ## pictures of the first page, and of how an interval is made (a minute)
+	$(BLAS) $(BIN)/python -m benchmarks pictures
+
+instead-of: $(VENV)/.dev  ## other packages on the same items (some minutes; with `pip install --group labelnoise` cleanlab too)
+	$(BLAS) $(BIN)/python -m benchmarks instead_of
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python -m benchmarks speed --out docs/speed.md
