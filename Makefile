@@ -38,9 +38,11 @@ types: $(VENV)/.dev
 quick: $(VENV)/.dev
 	$(TEST) -m "not slow" --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
-# The gallery runs, warnings are errors, and every link and anchor within the site is followed.
+# Words are looked up among common misspellings, the gallery runs, warnings are errors, and every
+# link and anchor within the site is followed.
 docs: $(VENV)/.docs  ## the site, in build/docs (no network needed but to install; five minutes)
 	rm -rf build/docs build/doctrees docs/gallery
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples
 	$(BLAS) $(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
@@ -144,7 +146,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.core
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.core
-	@$(PIP) install --editable '.[docs]'
+	@$(PIP) install --editable '.[docs]' --group spelling
 	@touch $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev
