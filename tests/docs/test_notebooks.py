@@ -29,7 +29,6 @@ def show(value: Any) -> None:
     assert repr(value)
 
 
-@pytest.mark.slow_with("moderation_over_time")
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_cells_run(
     name: str,
