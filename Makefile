@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots pictures instead-of bench reproduce paper papers curves votes disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -38,9 +38,11 @@ types: $(VENV)/.dev
 quick: $(VENV)/.dev
 	$(TEST) -m "not slow" --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
-# The gallery runs, warnings are errors, and every link and anchor within the site is followed.
+# Words are looked up among common misspellings, the gallery runs, warnings are errors, and every
+# link and anchor within the site is followed.
 docs: $(VENV)/.docs  ## the site, in build/docs (no network needed but to install; five minutes)
 	rm -rf build/docs build/doctrees docs/gallery
+	$(BIN)/codespell README.md CHANGELOG.md CONTRIBUTING.md docs examples
 	$(BLAS) $(BIN)/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs build/docs
 	$(BIN)/python docs/check_site.py build/docs
 
@@ -62,6 +64,12 @@ labeling-page: $(VENV)/.dev  ## pictures of the page to label in (needs chromium
 
 screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chromium and chromedriver)
 	$(BLAS) $(BIN)/python -m benchmarks screenshots reports
+
+pictures: $(VENV)/.dev  ## pictures of the first page, and of how an interval is made (a minute)
+	$(BLAS) $(BIN)/python -m benchmarks pictures
+
+instead-of: $(VENV)/.dev  ## other packages on the same items (some minutes; with `pip install --group labelnoise` cleanlab too)
+	$(BLAS) $(BIN)/python -m benchmarks instead_of
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python -m benchmarks speed --out docs/speed.md
@@ -138,7 +146,7 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/.core
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.core
-	@$(PIP) install --editable '.[docs]'
+	@$(PIP) install --editable '.[docs]' --group spelling
 	@touch $@
 
 $(VENV)/.recipes: pyproject.toml | $(VENV)/.dev

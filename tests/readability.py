@@ -43,6 +43,11 @@ def sentences(text: str) -> list[str]:
     return [one for block in prose(text) for one in _END.split(block) if _WORD.search(one)]
 
 
+def words(sentence: str) -> int:
+    """How many words a sentence has."""
+    return len(_WORD.findall(sentence))
+
+
 def private_phrases(text: str) -> list[str]:
     """Phrases of readability.toml that stand in the prose of a page."""
     whole = " ".join(prose(text)).lower()

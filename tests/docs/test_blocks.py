@@ -121,6 +121,12 @@ def test_no_phrase_that_only_this_project_used(page: str) -> None:
     assert readability.private_phrases(text) == [], "say it as tests/readability.toml does"
 
 
+@pytest.mark.parametrize("page", ["index", "cheat-sheet", "instead-of"])
+def test_first_pages_have_short_sentences(page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    assert [one for one in readability.sentences(text) if readability.words(one) > 25] == []
+
+
 def test_the_readme_is_short_and_names_the_two_commands() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 120

@@ -80,7 +80,7 @@ EXAMPLES = sorted(p.stem for p in (ROOT / "examples").glob("*.py") if "_recipe" 
 
 @pytest.mark.slow_with(
     "compare_methods", "votes_without_labels", "experts_disagree", "shifted_labels",
-    "how_many_labels",
+    "how_many_labels", "backtest", "over_time",
 )  # fmt: skip
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_examples_run(example: str, as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
