@@ -143,3 +143,176 @@ def test_markdown_is_printed_alone_and_no_other_output_is(tmp_path: Path, monkey
     assert main(["estimate", "f.csv", "--html", "-"]) == 2
     assert "--json and --markdown alone print" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["f.csv"]
+
+
+def options_of(message: str) -> list[str]:
+    """The first proposal of a message, as arguments."""
+    words = re.search(r"(?:--[a-z-]+[ =](?:'[^']*'|[^\s,;]+) ?)+", message)
+    assert words is not None, message
+    return shlex.split(words[0])
+
+
+def test_numbers_beside_a_confidence_that_is_asked_about_stay_in_the_command(
+    tmp_path: Path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    sure = np.where(VOTES[0] == TRUTH, 90, 60) + RNG.integers(0, 9, N)
+    frame = pd.DataFrame({
+        "confidence": sure, "gpt4o": words(VOTES[0], "PASS", "FAIL"),
+        "llama_score": np.rint(SCORE * 9 + 1), "human": words(TRUTH, "PASS", "FAIL", FEW),
+    })  # fmt: skip
+    frame.to_csv("f.csv", index=False)
+    assert main(["estimate", "f.csv"]) == 2
+    options = options_of(capsys.readouterr().err.partition("say which with ")[2])
+    assert options[-2:] == ["--confidence", "gpt4o=confidence"]
+    assert "--score llama=llama_score" in shlex.join(options)
+    assert main(["estimate", "f.csv", "--metrics", "roc_auc", *options]) == 0
+    assert "2 classifiers" in capsys.readouterr().out
+    # Three classes have no scores, and a grade is then named as what is not used.
+    three = np.where(SCORE > 0.9, "GREAT", frame["gpt4o"])
+    frame["gpt4o"], frame["human"] = three, np.where(FEW, three, None)
+    lines = left_out(fl.read_predictions(frame.drop(columns="confidence")).reading)
+    assert any("'llama_score'" in line for line in lines)
+
+
+@pytest.mark.parametrize("classes", [("spam", "ham"), ("1", "0")])
+@pytest.mark.parametrize("column", ["spam_probability", "prob_spam", "p(spam)"])
+def test_one_probability_column_names_its_classifier(classes, column: str):
+    read = fl.read_predictions(pd.DataFrame({column: SCORE, "label": words(TRUTH, *classes, FEW)}))
+    assert read.models == ("spam",)
+
+
+def answered_by(message: str, file: str) -> int:
+    """The exit code of the command that a message proposes."""
+    return main(["estimate", file, "--metrics", "roc_auc", *options_of(message)])
+
+
+def test_a_number_that_stands_for_no_score_is_asked_about(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    score = np.where(np.arange(N) % 9 == 4, -1, SCORE.round(3))
+    pd.DataFrame({"net": score, "y": words(TRUTH, "1", "0", FEW)}).to_csv("f.csv", index=False)
+    assert main(["estimate", "f.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "column 'net' holds -1 in 44 rows, and else numbers from 0" in said
+    assert answered_by(said, "f.csv") == 0
+    assert f"{N - 44} items" in capsys.readouterr().out
+    assert answered_by(said.partition(" or ")[2].partition("' or ")[2], "f.csv") == 0
+    assert f"{N} items" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["Summe", "", None])
+def test_a_row_of_sums_is_no_item(name, tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    frame = pd.DataFrame({
+        "case": [f"c{i}" for i in range(N)], "net": SCORE.round(3), "ai": SCORE[::-1].round(3),
+        "label": words(TRUTH, "1", "0", FEW),
+    })  # fmt: skip
+    total = {"case": name, "net": frame["net"].sum().round(3), "ai": frame["ai"].sum().round(3)}
+    pd.concat([frame, pd.DataFrame([total])]).to_csv("f.csv", index=False)
+    assert main(["estimate", "f.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "row 401 after the header holds the sums of the rows above it" in said
+    assert answered_by(said, "f.csv") == 0
+    assert f"{N} items" in capsys.readouterr().out
+
+
+def test_slips_in_groups_are_told_as_those_in_classes_are():
+    lang = np.array(["EN", "es", "en", " es"])[RNG.choice(4, N, p=[0.5, 0.3, 0.1, 0.1])]
+    data = pd.DataFrame({"lang": lang, "net": SCORE, "label": words(TRUTH, "1", "0", FEW)})
+    read = fl.read_predictions(data)
+    assert {*read.groups["lang"]} == {"EN", "en", "es"}
+    [note] = read.notes
+    assert note.startswith("group 'lang': 'en' and 'EN' differ in case alone")
+    assert options_of(note) == ["--same", "en=EN"]
+    # What means a class says nothing of groups.
+    merged = fl.read_predictions(data, same={"en": "EN", "es": "1"})
+    assert {*merged.groups["lang"]} == {"EN", "es"}
+    assert not merged.notes
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_several_tags_in_a_cell_are_told_how_to_be_read(kind: str, tmp_path: Path):
+    tags = np.array(["art", "food", "news", "sport"])
+    has = RNG.random((N, 4)) < 0.5
+    cells = {
+        "label": [tags[row].tolist() if i < 60 else None for i, row in enumerate(has)],
+        "model_a": [tags[row].tolist() for row in has ^ (RNG.random((N, 4)) < 0.1)],
+    }
+    path, frame = tmp_path / f"f.{kind}", pd.DataFrame(cells)
+    if kind == "csv":
+        frame = frame.map(lambda cell: cell and ";".join(cell))
+        frame.to_csv(path, index=False)
+        frame = pd.read_csv(path)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    with pytest.raises(InputError, match="column 'label' holds several tags in a cell") as refused:
+        fl.read_predictions(path)
+    said = re.findall(r"\(pandas: (.*?\(','\)|.*?\(';'\))\)", str(refused.value))[0]
+    wide = [
+        eval(said.replace("'label'", repr(name)), {"frame": frame}).add_prefix(prefix)
+        for name, prefix in (("label", "true_"), ("model_a", "pred_"))
+    ]
+    read = fl.read_predictions(pd.concat(wide, axis=1))
+    assert {*read.tasks} == {*tags}
+    assert read.n_labeled == 4 * frame["label"].notna().sum()
+
+
+def test_doctor_goes_on_behind_lines_that_cannot_be_read(tmp_path: Path, capsys):
+    path = tmp_path / "f.csv"
+    frame = pd.DataFrame({"net": SCORE.round(3), "label": words(TRUTH, "1", "0", FEW)})
+    frame.loc[300, "label"] = "perhaps"
+    lines = frame.to_csv(index=False).splitlines()
+    lines[100] += ",7"
+    lines[200] = "0.3"
+    path.write_text("\n".join(lines))
+    assert main(["doctor", str(path)]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{N - 2} items" in said
+    assert "has 2 columns, but row 100 after the header has 3" in said
+    assert "has 2 columns, but row 200 after the header has 1" in said
+    with pytest.raises(InputError, match="row 100 after the header"):
+        fl.read_predictions(path)
+    records = tmp_path / "f.jsonl"
+    lines = frame.to_json(orient="records", lines=True).splitlines()
+    lines[99] = lines[99][:-3]
+    records.write_text("\n".join(lines))
+    assert main(["doctor", str(records)]) == 2
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{N - 1} items" in said
+    assert "line 100 is not valid JSON" in said
+
+
+def test_repeated_rows_come_with_what_to_say(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    judged = pd.DataFrame({
+        "item": np.repeat(np.arange(N), 2), "model": ["a", "b"] * N,
+        "prediction": words(VOTES[:2].T.ravel(), "yes", "no"),
+        "label": np.repeat(words(TRUTH, "yes", "no", FEW), 2),
+    })  # fmt: skip
+    pd.concat([judged, judged[:10]]).to_csv("f.csv", index=False)
+    assert main(["estimate", "f.csv"]) == 2
+    said = capsys.readouterr().err
+    for way in ("--duplicates keep", "--duplicates last"):
+        assert way in said
+        assert answered_by(way, "f.csv") == 0
+    wide = pd.DataFrame({"id": np.arange(N), "net": SCORE, "y": words(TRUTH, "1", "0", FEW)})
+    pd.concat([wide, wide[:20]]).to_csv("f.csv", index=False)
+    assert main(["estimate", "f.csv", "--metrics", "roc_auc"]) == 0
+    said = capsys.readouterr().out
+    assert "unless you say --cluster id" in " ".join(said.split())
+    assert answered_by("--cluster id", "f.csv") == 0
+
+
+def test_what_is_asked_of_patients_and_of_a_rate_names_the_way(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({
+        "study": np.arange(N), "patient": [f"p{i // 3}" for i in range(N)], "net": SCORE,
+        "biopsy": words(TRUTH, "malignant", "benign", FEW),
+    }).to_csv("f.csv", index=False)  # fmt: skip
+    assert main(["estimate", "f.csv", "--by", "patient"]) == 2
+    assert "say by --cluster that rows go together" in capsys.readouterr().err
+    assert answered_by("--cluster patient", "f.csv") == 0
+    assert main(["estimate", "f.csv", "--metrics", "sensitivity@specificity"]) == 2
+    assert "fewlabels threshold FILE --model NAME --min-specificity" in capsys.readouterr().err
+    asked = ["threshold", "f.csv", "--min-specificity", "0.9", "--prevalence", "0.03"]
+    assert main(asked) == 0

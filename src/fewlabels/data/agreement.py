@@ -39,11 +39,9 @@ def kappa(one: Array, other: Array, k: int) -> float | None:
 
 
 def no_better_than_chance(said: Array, labels: Array) -> bool:
-    """Whether two columns of classes (-1: none) surely agree hardly better than chance, or worse.
-
-    So it is where the upper 95% limit of kappa, whose deviation is sqrt(a (1 - a) / n) / (1 - c) at
-    agreement a and chance c, is that of no agreement to speak of.
-    """
+    """Whether two columns of classes (-1: none) surely agree no better than chance, or hardly."""
+    # So it is where the upper 95% limit of kappa, whose deviation is sqrt(a (1 - a) / n) / (1 - c)
+    # at agreement a and chance c, is that of no agreement to speak of.
     both = (said >= 0) & (labels >= 0)
     one, other, n = said[both], labels[both], int(both.sum())
     k = int(max(one.max(initial=0), other.max(initial=0))) + 1
@@ -56,10 +54,8 @@ def no_better_than_chance(said: Array, labels: Array) -> bool:
 
 
 def ranks_no_better_than_chance(scores: Floats, labels: Array) -> bool:
-    """Whether scores surely rank one of two classes (0, 1; -1: none) hardly above the other.
-
-    As `no_better_than_chance`, with 2 AUC - 1 and the Mann-Whitney deviation in place of kappa.
-    """
+    """Whether scores surely rank one of two classes (0, 1; -1: none) hardly above the other."""
+    # As `no_better_than_chance`, with 2 AUC - 1 and the Mann-Whitney deviation in place of kappa.
     known = (labels >= 0) & ~np.isnan(scores)
     m, n = int((known & (labels == 1)).sum()), int((known & (labels == 0)).sum())
     if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
@@ -133,10 +129,8 @@ def ranked_apart(numbers: Array, labels: Array) -> float | None:
 
 
 def no_labels(scores: Sequence[Floats] | Floats) -> str | None:
-    """Why nothing tells how good scores (M, n) are without labels; None where they rank alike.
-
-    Scores of one thing rank the items alike; numbers that do not are of several things.
-    """
+    """Why nothing tells how good scores (M, n) are without labels; None where they rank alike."""
+    # Scores of one thing rank the items alike; numbers that do not are of several things.
     ranks = np.stack([ranking.dense_codes(np.nan_to_num(one))[0] for one in scores]).astype(float)
     if len(ranks) > 1 and (ranks.std(axis=1) > 0).all():
         alike = np.corrcoef(ranks) - np.eye(len(ranks))

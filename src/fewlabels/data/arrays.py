@@ -58,11 +58,6 @@ def of_arrays(
         The classes in the order of the columns of probabilities.
     positive
         As for `Predictions`.
-
-    Raises
-    ------
-    InputError
-        If arrays are not of the same items or classes.
     """
     outputs = {name: Output(value, *output_array(name, value)) for name, value in _each(source)}
     if not outputs:

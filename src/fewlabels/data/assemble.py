@@ -20,7 +20,7 @@ from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.families import are_odds
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import class_of_one, names_percentages
+from fewlabels.data.profiles import MOST_CLASSES, class_of_one, names_percentages
 from fewlabels.data.roles import Roles, places, split_native
 from fewlabels.data.table import NOTHING, Names, Table, group_text, in_order, shown_number
 from fewlabels.errors import InputError, listed, quoted
@@ -81,7 +81,7 @@ def arguments_of(
     notes: list[str] = []
     for name in roles.groups:
         try:
-            groups[name] = _group(table, name)
+            groups[name] = _group(table, name, None if name == roles.item else classes, notes)
         except InputError as error:
             if roles.groups_asked:
                 raise
@@ -101,7 +101,7 @@ def arguments_of(
         "histogram": _matrix(
             [attempt(partial(_counts, table, column)) for column in counted], np.empty(0)
         ),
-        "domain": None if roles.domain is None else _group(table, roles.domain),
+        "domain": None if roles.domain is None else _group(table, roles.domain, classes),
         "clusters": {name: _group(table, name) for name in roles.clusters},
         "weight": weight and attempt(partial(_finite, table, weight, "weight")),
         "groups": groups,
@@ -269,12 +269,10 @@ def _to_shares(
     read: Mapping[str, Floats],
     percent: bool = False,
 ) -> Floats:
-    """Check the probabilities of one classifier as its columns hold them, and scale them.
-
-    If all rows sum to 100, they are percentages; a single column is one if its name says so, or
-    with `percent`. Rows whose sum differs from 1 by at most half a unit of the last digit per class
-    are rounded numbers. Both are corrected in place, with a note.
-    """
+    """Check the probabilities of one classifier as its columns hold them, and scale them."""
+    # If all rows sum to 100, they are percentages; a single column is one if its name says so, or
+    # with `percent`. Rows whose sum differs from 1 by at most half a unit of the last digit per
+    # class are rounded numbers. Both are corrected in place, with a note.
     each = list(read.values())
     total = np.sum(each, axis=0)
     known = total[~np.isnan(total)]
@@ -391,6 +389,29 @@ def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
     return np.stack([absent if column is None else column for column in columns], axis=1)
 
 
-def _group(table: Table, column: str) -> Array:
+def _group(
+    table: Table, column: str, classes: Classes | None = None, notes: list[str] | None = None
+) -> Array:
     """Group of each item as text, shape (n,); None where none is given."""
-    return Names.of(table, column, group_text).each()
+    # With the classes, texts are without blanks around them and as `same` says, where it means no
+    # class; notes tell of those that differ in case alone.
+    if classes is None:
+        return Names.of(table, column, group_text).each()
+    same = {t: of for t, of in (classes.same or {}).items() if classes.find(of) is None}
+
+    def text(value: Any) -> str | None:
+        written = group_text(value)
+        return written if written is None else same.get(written.strip(), written.strip())
+
+    names = Names.of(table, column, text)
+    counts = names.counts() if len(names.texts) <= MOST_CLASSES else {}
+    often = {t.casefold(): t for t in sorted(counts, key=lambda t: counts[t])}
+    slips = {t: often[t.casefold()] for t in counts if often[t.casefold()] != t}
+    if slips and notes is not None:
+        said = shlex.join(w for t, of in slips.items() for w in ("--same", f"{t}={of}"))
+        notes.append(
+            f"group {quoted(column)}: {listed(map(quoted, slips))} and "
+            f"{listed(map(quoted, dict.fromkeys(slips.values())))} differ in case alone; if they "
+            f"are one, say {said}"
+        )
+    return names.each()

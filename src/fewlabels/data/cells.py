@@ -22,6 +22,7 @@ from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import (
+    BROKEN_ROWS,
     FRONT_ROWS,
     SAMPLE_ROWS,
     Held,
@@ -237,8 +238,11 @@ def _of_lines(lines: Iterator[tuple[int, bytes]], name: str) -> Held:
                 raise InputError(f"holds {_what(row)}; every line must be an object")
             rows.add(row)
         except InputError as error:
-            raise InputError(f"line {number} {error}") from None
-        numbers.append(number)
+            if (broken := BROKEN_ROWS.get()) is None:
+                raise InputError(f"line {number} {error}") from None
+            broken[f"line {number} {error}"] = number
+        else:
+            numbers.append(number)
     return rows.table(name, lambda row: f"line {numbers[row]}")
 
 

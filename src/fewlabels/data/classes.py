@@ -25,6 +25,7 @@ from fewlabels.checks.class_words import (
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import MOST_CLASSES, by_names, class_of_one, differences
 from fewlabels.data.roles import Roles, places, split_native
+from fewlabels.data.shapes import tags_as_tasks, tags_in
 from fewlabels.data.table import Names, Place, class_names, class_text, fractions_in, in_order
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array
@@ -81,11 +82,9 @@ class Classes:
         return replace(self, texts=self.texts[::-1])
 
     def find(self, text: str) -> int | None:
-        """Index of the class; -1 where the text says that it is unknown; None if it is no class.
-
-        A class as it is written; what `same` says; the one spelling that differs in case and
-        blanks alone; then the texts for no label; then synonyms (yes, true, pass, 1).
-        """
+        """Index of the class; -1 where the text says that it is unknown; None if it is no class."""
+        # A class as it is written; what `same` says; the one spelling that differs in case and
+        # blanks alone; then the texts for no label; then synonyms (yes, true, pass, 1).
         text = (self.same or {}).get(text, text)
         if text in self._index:
             return self._index[text]
@@ -257,11 +256,9 @@ _ALMOST = 0.6
 def _texts_for_none(
     seen: Counts, roles: Roles, known: Collection[str], options: ColumnOptions
 ) -> frozenset[str]:
-    """The texts, folded, for a missing label or prediction.
-
-    "none" and "unknown" are classes if labels and hard predictions both contain them; but not
-    "None", as Python writes it, among classes without capitals.
-    """
+    """The texts, folded, for a missing label or prediction."""
+    # "none" and "unknown" are classes if labels and hard predictions both contain them; but not
+    # "None", as Python writes it, among classes without capitals.
     asked = {folded(text) for text in options.no_label}
     labels = {t for c, texts in seen.items() if c == roles.label for t in texts}
     others = {t for c, texts in seen.items() if c != roles.label for t in texts}
@@ -275,10 +272,8 @@ def _texts_for_none(
 
 
 def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
-    """Refuse a text that says "no label" where labels and predictions hold it: NA, ?, -1.
-
-    Native columns mean it by contract; others may well mean a class.
-    """
+    """Refuse a text that says "no label" where labels and predictions hold it: NA, ?, -1."""
+    # Native columns mean it by contract; others may well mean a class.
     declared = {folded(text) for text in options.no_label} | set(options.same)
     labels = seen.get(roles.label or "", {})
     for column in roles.votes.values():
@@ -301,6 +296,9 @@ _BETWEEN_ANSWERS = re.compile(r"\s*[\n|]\s*")
 
 def _refuse_several(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
     """Refuse labels of which a cell holds several, each a label or prediction by itself."""
+    for column, texts in seen.items():
+        if re.search("[,;|]", "".join(texts)) and (mark := tags_in(texts, 2)):
+            raise InputError(tags_as_tasks(column, mark, texts))
     labels = seen.get(roles.label or "", {})
     alone = {folded(text) for texts in seen.values() for text in texts}
     declared = {folded(text) for text in (*options.no_label, *options.same)}
@@ -433,10 +431,8 @@ def _one_spelling(
 
 
 def _one_vocabulary(counts: Mapping[str, Counter[str]], roles: Roles) -> set[str]:
-    """The classes that occur; where all are words for yes or no, those of one column.
-
-    The labels' words, or those of the first column that has both; true/false beside 0/1 are 0/1.
-    """
+    """The classes that occur; where all are words for yes or no, those of one column."""
+    # The labels' words, or those of the first column that has both; true/false beside 0/1 are 0/1.
     texts = {t for counter in counts.values() for t in counter}
     texts = {t.lower() if t.lower() in ("true", "false") else t for t in texts}
     if texts <= set(_BOOLEAN):

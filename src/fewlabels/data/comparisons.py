@@ -194,10 +194,8 @@ class _Rows:
         texts: Mapping[str, Names], sides: Sequence[str | None], winner: str | None,
         judge: str | None, item: str | None,
     ) -> _Rows:  # fmt: skip
-        """Find the columns of contestants, prompts and judges.
-
-        Columns of winners and losers are contestants in an order that nobody saw: it is drawn.
-        """
+        """Find the columns of contestants, prompts and judges."""
+        # Columns of winners and losers are contestants in an order that nobody saw: it is drawn.
         first, second = _sides(texts, sides, "first", "second")
         if first is None or second is None:
             first, second = _sides(texts, sides, "winner", "loser")
@@ -231,10 +229,8 @@ class _Rows:
     def verdicts(
         self, label: str | None, others: set[str | None], people: set[str]
     ) -> tuple[Verdicts, list[str], set[str], list[str]]:
-        """Verdicts by row of the table, who speaks in them, who of these are people.
-
-        The columns are told by their names or values; lines say what values are taken for.
-        """
+        """Verdicts by row of the table, who speaks in them, who of these are people."""
+        # The columns are told by their names or values; lines say what values are taken for.
         texts, others = self.texts, {*self.sides, self.by, *self.prompt, *others}
         free = [n for n in texts if n not in others]
         native = {n: s[1] for n in free if (s := split_native(n)) is not None and s[0] == "y"}
@@ -272,11 +268,9 @@ class _Rows:
         return Verdicts(*map(np.concatenate, zip(*parts, strict=True))), [*place], persons, reading
 
     def _said(self, column: Names) -> tuple[Ints, list[str]]:
-        """The class that each row says, (n,), -1 for none, and what each text is taken for.
-
-        A text is the name of one of the two, or a word. Where some are both, those of the whole
-        column are names, or words: what explains every row.
-        """
+        """The class that each row says, (n,), -1 for none, and what each text is taken for."""
+        # A text is the name of one of the two, or a word. Where some are both, those of the whole
+        # column are names, or words: what explains every row.
         place = {name: i for i, name in enumerate(self.contestants) if name not in NO_LABEL}
         texts, counts = dict(zip(column.texts, _classes(column), strict=True)), column.counts()
         word = np.array([*texts.values(), -1], dtype=np.int64)[column.codes]
@@ -307,10 +301,8 @@ class _Rows:
         return ways[way], taken + ["names of contestants"] * bool(by_name)
 
     def _places(self) -> tuple[Ints, Ints]:
-        """The comparison of each row (n,), -1 for none, and their first rows.
-
-        Rows of one prompt and two contestants are one comparison; without a prompt each is one.
-        """
+        """The comparison of each row (n,), -1 for none, and their first rows."""
+        # Rows of one prompt and two contestants are one comparison; without a prompt each is one.
         a, b = self.a, self.b
         met = np.flatnonzero((a >= 0) & (b >= 0) & (a != b))
         if not len(met):

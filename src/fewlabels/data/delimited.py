@@ -36,6 +36,7 @@ from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.profiles import words_table
 from fewlabels.data.stores import File
 from fewlabels.data.table import (
+    BROKEN_ROWS,
     FRONT_ROWS,
     MISSING_NUMBERS,
     NATIVE,
@@ -44,6 +45,7 @@ from fewlabels.data.table import (
     check_header,
     distinct_names,
     header_levels,
+    rows_passed,
     shape,
     table_start,
 )
@@ -210,7 +212,7 @@ class DelimitedFile:
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
         if start <= self.body:
-            return f"row {row + 1}{' after the header' if self.titled else ''}"
+            return f"row {rows_passed(row) + 1}{' after the header' * self.titled}"
         # Files with quotes are read from the body on: here every line is a row.
         with self.path.open("rb") as stream:
             stream.seek(start)
@@ -229,6 +231,7 @@ class DelimitedFile:
         self, types: dict[str, pa.DataType], block: int, start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
         names = [self.names[int(i)] if int(i) < len(self.names) else "" for i in types]
+        broken = BROKEN_ROWS.get()
         with self.stream() as stream:
             part = stream
             if self.plain:
@@ -249,6 +252,9 @@ class DelimitedFile:
                     delimiter=self.delimiter,
                     quote_char='"' if self.quoting else False,
                     newlines_in_values=self.quoting,
+                    invalid_row_handler=None
+                    if broken is None
+                    else partial(self._pass_over, broken),
                 ),
                 "convert_options": pa.csv.ConvertOptions(
                     column_types=types,
@@ -270,6 +276,12 @@ class DelimitedFile:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(list(map(as_written, batch.columns)), names)
 
+    def _pass_over(self, broken: dict[str, int], row: Any) -> str:
+        """Note a row of more or fewer cells, which Arrow then skips."""
+        where = f"row {row.number}{' after the header' * self.titled}"
+        broken[_RAGGED.format(row.expected_columns, where, row.actual_columns)] = row.number
+        return "skip"
+
     def _refuse(self, error: pa.ArrowInvalid, size: int, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
         message = str(error)
@@ -284,12 +296,11 @@ class DelimitedFile:
         if ragged:
             number, columns, found = ragged.groups()
             row = "a row" if number is None else self.place(start, int(number) - 1)
-            raise InputError(
-                f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
-                "delimiter there"
-            ) from None
+            raise InputError(_RAGGED.format(columns, row, found)) from None
         raise InputError(f"cannot be read as CSV: {message}") from None
 
+
+_RAGGED = "has {} columns, but {} has {}; look for a missing or an unquoted delimiter there"
 
 NO_HEADER = "no-header"
 """What stands behind the `#` of the path of a file without a header."""
@@ -456,11 +467,9 @@ _STRAY = (
 
 
 def _stray_quote(lines: Iterator[str], delimiter: str, width: int) -> int:
-    """The first line whose quote swallows rows of the table into one cell; 0 where none does.
-
-    Every line of such a row has the delimiters of a row, some line is within the cell as a whole,
-    and what the cell holds of columns with few kinds of values is of these kinds.
-    """
+    """The first line whose quote swallows rows of the table into one cell; 0 where none does."""
+    # Every line of such a row has the delimiters of a row, some line is within the cell as a whole,
+    # and what the cell holds of columns with few kinds of values is of these kinds.
     kinds, seen, number = [set[str]() for _ in range(width)], 0, 0
     suspects: list[tuple[int, int, list[list[str]]]] = []
     for line in lines:
@@ -582,11 +591,10 @@ def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
 
 
 def _by_spaces(text: str) -> list[list[str]]:
-    """The cells of rows whose columns are separated by any number of spaces and tabs.
-
-    Double quotes stand around cells where rows are of one width so. Where every line begins with a
-    sign of classes, what stands behind the class is one cell. Lines between documents are no rows.
-    """
+    """The cells of rows whose columns are separated by any number of spaces and tabs."""
+    # Double quotes stand around cells where rows are of one width so. Where every line begins with
+    # a sign of classes, what stands behind the class is one cell. Lines between documents are no
+    # rows.
     lines = [line for row in text.splitlines() if (line := row.replace("\t", " ").strip())]
     lines = [line for line in lines if not line.startswith(_BETWEEN)]
     if _signed(lines):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -27,21 +27,16 @@ from fewlabels.kernels.arrays import Array, Ints
 MARGIN = 1.0
 """Log-odds by which a choice must be better than the next that means something else."""
 
-
 NEARLY_ALL = 0.9
-
 
 MANY_ITEMS = 40
 """So many votes never agree in all items by chance."""
 
-
 AGREE = 0.2
 """Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
 
-
 APART = 3.0
 """Standard errors from which numbers rank the classes of the labels."""
-
 
 FEW_WORDS = 12
 """Different values beyond which a column is not compared with the classes."""
@@ -77,10 +72,8 @@ class ColumnEvidence(NamedTuple):
 
 
 def weight_evidence(p: Profile) -> Evidence:
-    """Only numbers that are not negative, and not all the same, weigh anything.
-
-    They are used where every row has one above 0, and no inverse probability is below 1.
-    """
+    """Only numbers that are not negative, and not all the same, weigh anything."""
+    # They are used where every row has one above 0, and no inverse probability is below 1.
     facts = ["all the same"] if p.distinct < 2 else []
     least = p.known.min() if len(p.known) else -1.0
     facts += ["negative, or no numbers"] if least < 0 else []
@@ -132,10 +125,8 @@ def fits(p: Profile, classes: Sequence[str]) -> bool:
 
 
 def strays(p: Profile, classes: Sequence[str]) -> list[str] | None:
-    """Words (folded) of few rows that are none of the classes, where several others are.
-
-    None of a column that holds other values than the classes.
-    """
+    """Words (folded) of few rows that are none of the classes, where several others are."""
+    # None of a column that holds other values than the classes.
     if not p.counts or not (p.numbers is None or fits(p, classes)):
         return None
     known = [rows for text, rows in p.counts.items() if same_answer(text, classes)]
@@ -165,19 +156,15 @@ def beyond_chance(p: Profile, label: Profile, classes: Sequence[str]) -> float |
 
 
 def made_with(p: Profile, label: Profile) -> bool:
-    """Whether a column is known just where the labels are, and no name says it is a classifier's.
-
-    A person's are those that the labels were made of.
-    """
+    """Whether a column is known just where the labels are, and is no classifier's by its name."""
+    # A person's are those that the labels were made of.
     return label.known_with(p) and (not p.predicts or p.says("person"))
 
 
 def consensus_of(columns: Sequence[Profile]) -> set[str]:
-    """Of columns of people the one that says, where it is known, what most of the others say.
-
-    One of these is known in the same rows and in no other. The consensus may differ in few of the
-    rows in which most say one thing; no other column that is known there does so as seldom.
-    """
+    """Of columns of people the one that says, where it is known, what most of the others say."""
+    # One of these is known in the same rows and in no other. The consensus may differ in few of the
+    # rows in which most say one thing; no other column that is known there does so as seldom.
     shares: dict[bytes, dict[str, float]] = {}
     for p in columns:
         words, known = tuple(p.counts or ()), p.codes >= 0
@@ -238,6 +225,11 @@ class Sheet:
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
+        self.markers = {n: p.marker for n, p in self.columns.items() if p.marker is not None}
+        for name, marker in self.markers.items():
+            p = self.columns[name]
+            known = np.where(p.numbers == marker, np.nan, p.numbers)  # type: ignore[arg-type]
+            self.columns[name] = replace(p, numbers=known)
         native = {name for name in names if split_native(name) is not None}
         self.claimed = options.of_classifiers | native
         named = (options.label, options.domain, options.weight, options.item)

@@ -22,7 +22,6 @@ from fewlabels.kernels.arrays import Floats, Ints
 MODEL = "model"
 """The name of a classifier whose columns name none."""
 
-
 LEAST_TOGETHER = 2
 
 

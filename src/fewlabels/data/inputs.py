@@ -27,11 +27,9 @@ def predictions_of(
     tasks: bool = False,
     y_true: Any = None,
 ) -> Predictions:
-    """`source` itself, or the predictions read from a path or frame, the positive class last.
-
-    If `against_rest`, one of more than two classes is judged against the rest; unless `tasks`,
-    several tasks are refused. `y_true` are labels beside arrays or a frame.
-    """
+    """`source` itself, or the predictions read from a path or frame, the positive class last."""
+    # If `against_rest`, one of more than two classes is judged against the rest; unless `tasks`,
+    # several tasks are refused. `y_true` are labels beside arrays or a frame.
     if y_true is not None:
         from fewlabels.data.read import with_labels_beside
 
@@ -100,10 +98,8 @@ FEWEST_REFERENCE = 10
 def reference_of(
     source: Any, target: Predictions, keep: Sequence[str] = (), **columns: Any
 ) -> Predictions:
-    """Labeled items from elsewhere, with the classes and classifiers of `target`.
-
-    The groups of some columns are kept.
-    """
+    """Labeled items from elsewhere, with the classes and classifiers of `target`."""
+    # The groups of some columns are kept.
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source
     if not isinstance(source, Predictions):

@@ -152,10 +152,8 @@ def joined_files(
     source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False,
     labeled: bool = False,
 ) -> tuple[Source, ColumnOptions]:  # fmt: skip
-    """The source with the columns of other files, and the options with the item.
-
-    `truth` says that the other file holds labels; `labeled` that none does, as these are apart.
-    """
+    """The source with the columns of other files, and the options with the item."""
+    # `truth` says that the other file holds labels; `labeled` that none does, as these are apart.
     first, files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
@@ -244,10 +242,8 @@ def joined_files(
 def _refuse_two_labels(
     joined: JoinedFiles, name: str, ks: Sequence[int], alike: Mapping[str, int]
 ) -> None:
-    """Refuse labels of which files say different things, unless they agree on others.
-
-    These are in a column of the same words among those that are `alike`, with a file of each.
-    """
+    """Refuse labels of which files say different things, unless they agree on others."""
+    # These are in a column of the same words among those that are `alike`, with a file of each.
     words = {*joined.named(ks[0], name)} - {None}
     if any(words == {*joined.named(k, n)} - {None, *NO_LABEL} for n, k in alike.items()):
         return
@@ -479,10 +475,8 @@ labels are sorted, or come again and again in one order."""
 
 
 def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
-    """Refuse files of the same items, such as one per classifier, with what joins them.
-
-    Files of other columns than most are joined too, or hold the labels.
-    """
+    """Refuse files of the same items, such as one per classifier, with what joins them."""
+    # Files of other columns than most are joined too, or hold the labels.
     if len(parts) < 2:
         return
     columns = [frozenset(part.names) for part in parts]

@@ -215,11 +215,9 @@ def _unique(
 
 
 def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
-    """What names the same items in a source and in another, by the values in both.
-
-    A column of each, or two of each together (A,B), where no column tells the rows apart alone; the
-    other has each item once. Letter case counts where something is the same with it.
-    """
+    """What names the same items in a source and in another, by the values in both."""
+    # A column of each, or two of each together (A,B), where no column tells the rows apart alone;
+    # the other has each item once. Letter case counts where something is the same with it.
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
     several = item.split(",") if item is not None else []

@@ -89,11 +89,9 @@ _CHUNK = 1 << 20
 
 
 def refuse_workbook(path: Path) -> None:
-    """Refuse a workbook whose parts inflate too far, or whose sheets span too many cells.
-
-    Its parts are decompressed, since the reader does not stop at the stated size and ends the
-    process when out of memory. A workbook that is no zip archive is not compressed.
-    """
+    """Refuse a workbook whose parts inflate too far, or whose sheets span too many cells."""
+    # Its parts are decompressed, since the reader does not stop at the stated size and ends the
+    # process when out of memory. A workbook that is no zip archive is not compressed.
     if not zipfile.is_zipfile(path):
         return
     inflation, cells = Inflation(path, packed=True), 0

@@ -222,7 +222,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win."""
     for name in arguments:
         if name not in ColumnArguments.__annotations__:
-            raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
+            raise TypeError(f"got an unexpected keyword argument {name!r}")
     get = dict[str, Any](arguments).get
     keep, columns, item = get("keep"), get("columns"), get("item")
     said_votes, what = get("vote_columns") or {}, f"{', '.join(VOTE_ROLES)} to columns of the votes"

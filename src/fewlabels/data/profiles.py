@@ -73,10 +73,8 @@ def _by_words(classes: tuple[str, ...]) -> tuple[dict[tuple[str, ...], str], lis
 def by_names(
     columns: Sequence[str], classes: Sequence[str], *, in_words: bool = True
 ) -> dict[str, str] | None:
-    """Class -> column of a classifier, where the names say so one to one; else None.
-
-    Unless `in_words`, whole words alone say so, and no letter or number within one.
-    """
+    """Class -> column of a classifier, where the names say so one to one; else None."""
+    # Unless `in_words`, whole words alone say so, and no letter or number within one.
     found = [class_of_name(column, classes) for column in columns]
     named = [None if part is None else part.name for part in found]
     # no and yes for 0 and 1: synonyms, where all that differs between the names is that; the letter
@@ -90,10 +88,8 @@ def by_names(
 
 
 def class_of_one(column: str, classes: Sequence[str]) -> str | None:
-    """Which of two classes a single column is of, if its name says so.
-
-    A number counts only behind a word such as "proba": `fold_0` is no column of class 0.
-    """
+    """Which of two classes a single column is of, if its name says so."""
+    # A number counts only behind a word such as "proba": `fold_0` is no column of class 0.
     part = class_of_name(column, classes)
     if part is None:
         return None
@@ -103,10 +99,8 @@ def class_of_one(column: str, classes: Sequence[str]) -> str | None:
 
 
 def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
-    """What differs between names, whole words: the classes that columns of one classifier name.
-
-    None where it is nothing for some name, or the same for two.
-    """
+    """What differs between names, whole words: the classes that columns of one classifier name."""
+    # None where it is nothing for some name, or the same for two.
     parts = _between([tokens(column) for column in columns])
     return _all_apart(tuple(class_text("_".join(part)) for part in parts))
 
@@ -136,6 +130,9 @@ MOST_CLASSES = 200
 
 _SOME = 200
 """Values that are looked at to tell names from sentences."""
+
+_MANY = 12
+"""More different numbers are no codes, of which one may stand for none."""
 
 _MOST_OF_A_NAME = 16.0
 """What a name says at most for or against a role."""
@@ -232,10 +229,8 @@ SURELY, LIKELY = 9.0, 2.0
 
 
 def names_role(name: str, role: str) -> bool:
-    """Whether a name is that of one role, which no word speaks against, and of no measure.
-
-    Names of labels and of sampling weights have no other words.
-    """
+    """Whether a name is that of one role, which no word speaks against, and of no measure."""
+    # Names of labels and of sampling weights have no other words.
     each = [of_word.get(role, 0.0) for of_word in _weights_of(name)]
     if role == "label":
         return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
@@ -291,10 +286,8 @@ def names_items(name: str) -> bool:
 
 
 def names_result(name: str) -> bool:
-    """Whether a whole name is that of a measure of how good something is: f1-score.
-
-    What it is a measure on may stand before it: metrics.val_f1, macro avg precision.
-    """
+    """Whether a whole name is that of a measure of how good something is: f1-score."""
+    # What it is a measure on may stand before it: metrics.val_f1, macro avg precision.
     known, words = words_table().says, name_words(name)
     own = "".join(dropwhile(lambda word: word in known["results_on"], words))
     return own in known["results"]
@@ -404,6 +397,17 @@ class Profile:
         """Whether all its numbers are from 0 to 1."""
         known = self.known
         return bool(len(known)) and bool(known.min() >= 0 and known.max() <= 1)
+
+    @cached_property
+    def marker(self) -> float | None:
+        """The whole number of several rows that alone lies outside of what many others are in."""
+        # It is the only negative one, or the only one above 1: -1 or 99, where nothing is known.
+        known = self.known
+        for apart in (known < 0, known > 1):
+            odd, rest = known[apart], np.unique(known[~apart])
+            if len(odd) > 1 and odd[0] == np.round(odd[0]) and (odd == odd[0]).all():
+                return float(odd[0]) if len(rest) > _MANY and rest[0] >= 0 else None
+        return None
 
     @property
     def never_below_half(self) -> bool:

@@ -32,6 +32,7 @@ from fewlabels.data.options import (
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import FirstRows, Selection, locate, open_source
 from fewlabels.data.table import Names, in_order
+from fewlabels.data.where import Condition
 from fewlabels.errors import FewlabelsError, InputError, UsageError, one_line
 from fewlabels.predictions import Predictions
 
@@ -72,11 +73,11 @@ class Outcome(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A proposal as arguments: of columns, beside them, and what stands behind a `#`."""
+    """A proposal as arguments: of columns, beside them, what stands behind a `#`, which rows."""
 
     columns: dict[str, Any]
     beside: dict[str, Any]
-    fragment: str | None
+    place: tuple[str | None, str | None]
     of_classifiers: frozenset[str]
 
 
@@ -90,7 +91,7 @@ class Proposals:
     beside: Mapping[str, Any] = field(default_factory=dict)
     most_more: int = 2
     _outcomes: dict[str, Outcome | None] = field(default_factory=dict)
-    _heads: dict[str | None, FirstRows | None] = field(default_factory=dict)
+    _heads: dict[Any, FirstRows | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Votes alone are the source."""
@@ -169,7 +170,7 @@ class Proposals:
 
     def _tried(self, proposal: str, said: Said, options: ColumnOptions | None) -> Outcome:
         """A proposal and what it lacks: what is proposed in turn, or labels of its scores."""
-        head, groups = self._head(said.fragment), said.columns.pop("by", ())
+        head, groups = self._head(*said.place), said.columns.pop("by", ())
         if head is None:
             return Outcome(proposal)
         # What a column is proposed to be it is instead of what it was.
@@ -203,25 +204,27 @@ class Proposals:
         return Outcome(None, why)
 
     def _read(self, said: Said, options: ColumnOptions) -> Predictions:
-        head, beside = self._head(said.fragment), {**self.beside, **said.beside}
+        head, beside = self._head(*said.place), {**self.beside, **said.beside}
         if beside.get("votes") is True:
             return self.read(None, options, **{**beside, "votes": head})
         return self.read(head, options, **beside)
 
-    def _head(self, fragment: str | None = None) -> FirstRows | None:
-        """The first rows of the source, perhaps with more behind its `#`; None of arrays."""
-        if fragment not in self._heads:
+    def _head(self, fragment: str | None = None, where: str | None = None) -> FirstRows | None:
+        """The first of these rows, perhaps with more behind the source's `#`; None of arrays."""
+        key = fragment, where
+        if key not in self._heads:
             chosen = Selection.of(self.source)
             place = chosen.place
             if fragment is not None and isinstance(place, str | Path):
                 place = f"{place}#{fragment}"
-            chosen = replace(chosen, place=place)
-            self._heads[fragment] = None
+            rows = chosen.where if where is None else Condition.parse(where)
+            chosen = replace(chosen, place=place, where=rows)
+            self._heads[key] = None
             with suppress(FewlabelsError):
                 located = locate(chosen, [])
                 if located is None or located.kind != "NPZ":
-                    self._heads[fragment] = FirstRows(open_source(chosen, located), ROWS)
-        return self._heads[fragment]
+                    self._heads[key] = FirstRows(open_source(chosen, located), ROWS)
+        return self._heads[key]
 
     @cached_property
     def _names(self) -> frozenset[str]:
@@ -241,12 +244,14 @@ class Proposals:
         for word in words:
             flag, _, value = word.partition("=") if word.startswith("--") else ("", "", word)
             by_flag.setdefault(flag[2:] or list(by_flag)[-1], []).extend([value] * bool(value))
-        more, beside, fragment = dict[str, Any](), dict[str, Any](), None
+        more, beside, fragment, where = dict[str, Any](), dict[str, Any](), None, None
         columns, own = list[str](), set[str]()
         for flag, values in by_flag.items():
             last = values[-1] if values else ""
             if flag == "no-header":
                 fragment = NO_HEADER
+            elif flag == "where":
+                where = last
             elif flag == "votes" and not values:
                 beside["votes"] = True
             elif flag in ("duplicates", "labels-as") and last.islower():
@@ -277,7 +282,7 @@ class Proposals:
                 raise UsageError("a placeholder, or no option of columns")
         if not self._names.issuperset([*columns, *own]):
             raise UsageError("a placeholder")
-        return Said(more, beside, fragment, frozenset(own))
+        return Said(more, beside, (fragment, where), frozenset(own))
 
 
 def _choices(text: str) -> list[list[Span]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -36,7 +36,7 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.keys import names_of, repeats, with_item
 from fewlabels.data.logs.columns import called
-from fewlabels.data.options import ColumnOptions, column_options
+from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.recognise import recognise
@@ -59,30 +59,9 @@ def read_predictions(
     labels: Any = None,
     labels_as: LabelsAs | None = None,
     join: Any = None,
-    label: str | None = None,
-    models: Mapping[str, str | Sequence[str]] | None = None,
-    logits: Mapping[str, str | Sequence[str]] | None = None,
-    hard: Mapping[str, str] | None = None,
-    scores: Mapping[str, str] | None = None,
-    confidence: Mapping[str, str] | None = None,
-    domain: str | None = None,
-    cluster: str | Sequence[str] | None = None,
-    weight: str | None = None,
-    stratum: str | None = None,
-    columns: str | Path | Mapping[str, Any] | None = None,
-    classes: Sequence[Any] | None = None,
-    positive: Any = None,
-    no_label: Sequence[str] | None = None,
-    same: Mapping[str, Any] | None = None,
-    keep: str | Sequence[str] | None = None,
-    item: str | Sequence[str] | None = None,
-    annotator: str | None = None,
-    answer: str | None = None,
-    vote_columns: Mapping[str, str] | None = None,
     where: str | None = None,
     query: str | None = None,
-    task: str | None = None,
-    tasks: Mapping[str, str | Sequence[str]] | None = None,
+    **columns: Unpack[ColumnArguments],
 ) -> Predictions:
     """Read predictions and labels from files, a database, or a frame.
 
@@ -194,12 +173,7 @@ def read_predictions(
     >>> fl.read_predictions(table).classes
     ('no', 'yes')
     """
-    options = column_options(
-        label=label, models=models, logits=logits, hard=hard, scores=scores, confidence=confidence,
-        domain=domain, cluster=cluster, weight=weight, stratum=stratum, columns=columns,
-        classes=classes, positive=positive, no_label=no_label, same=same, keep=keep, item=item,
-        annotator=annotator, answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
-    )  # fmt: skip
+    options = column_options(**columns)
     source = chosen(source, where, query)
     if hasattr(source, "__array__") and not hasattr(source, "columns"):
         return _of_classifiers(source, options, votes, labels)

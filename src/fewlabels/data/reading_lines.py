@@ -69,8 +69,8 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
     for p in sheet.free():
         if p.of("item") > 0 and NEARLY_ALL * p.filled < p.distinct < p.filled:
             yield (
-                f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
-                "rows); every row is read as an item of its own"
+                f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} rows); "
+                f"every row is an item of its own, unless you say --cluster {shlex.quote(p.name)}"
             )
     constant = [p.name for p in sheet.free() if p.distinct == 1 and p.filled > 0.9 * p.rows]
     if constant:
@@ -83,12 +83,13 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
             "--hard NAME=COL to the command that `fewlabels doctor` shows)"
         )
     yield from (f"not used: {said}" for said in spoiled(sheet, constant=False))
-    yield from _no_predictions(sheet, label)
-    yield from _other_words(sheet, label)
+    told = [*_no_predictions(sheet, label), *_other_words(sheet, label)]
+    yield from told
     numbers = [
         p.name for p in sheet.free()
         if p.numbers is not None and p.distinct > 1
-        and (p.counts is None or not p.whole or p.of_itself)
+        and (p.counts is None or not p.whole or p.of_itself or (p.predicts and not p.measures))
+        and not any(quoted(p.name) in line for line in told)
     ]  # fmt: skip
     if numbers:
         yield (
@@ -175,10 +176,8 @@ def _no_predictions(sheet: Sheet, label: Profile | None) -> Iterable[str]:
 
 
 def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterable[str]:
-    """A line on words of few rows that one column alone holds, and the others' classes are not.
-
-    They may say that there was no answer: contaminated, invalid, timeout.
-    """
+    """A line on words of few rows that one column alone holds, and the others' classes are not."""
+    # They may say that there was no answer: contaminated, invalid, timeout.
     classes = tuple(label.counts or ())
     columns = [label, *(p for p in hard if strays(p, classes) is not None)]
     own = [{t: same_answer(t, classes) or folded(t) for t in p.counts or ()} for p in columns]
@@ -196,10 +195,8 @@ def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterab
 
 
 def _meaning(p: Profile, word: str, label: Profile | None) -> str:
-    """What a word means, as an option: the class of which the labels beside it are more than usual.
-
-    A rare word of which the labels tell nothing may be none; of others nothing is said.
-    """
+    """What a word means, as an option: the class that labels beside it are rather than usual."""
+    # A rare word of which the labels tell nothing may be none; of others nothing is said.
     counts = {} if label is None else label.counts or {}
     if label is not None and len(counts) > 1:
         rows, own = p.codes == p.texts.index(word), class_indices(label, tuple(counts))

@@ -87,27 +87,23 @@ from fewlabels.data.roles import missing_column, places, split_native
 from fewlabels.data.row_votes import votes_in_rows
 from fewlabels.data.shapes import telling
 from fewlabels.data.table import Names, Source, in_order
-from fewlabels.data.unread import refuse_numbers, refuse_unread
+from fewlabels.data.unread import other_rows, refuse_numbers, refuse_total, refuse_unread
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
 _USUAL = {"label", "item", "domain", "weight"}
 """Names that say what they hold, beside those of native predictions."""
 
-
 _SURE = 3.5
 """What a name says of sampling weights from which it surely is that of weights."""
-
 
 _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
-    """Complete what the caller says of the columns, where native names do not say it all.
-
-    If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
-    """
+    """Complete what the caller says of the columns, where native names do not say it all."""
+    # If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
     others = [name for name in source.names if split_native(name) is None]
     if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
         return Reading(options)
@@ -237,6 +233,7 @@ class _Recognition(Sheet):
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
+        refuse_total(self)
         if results := self._results():
             raise InputError(
                 f"columns {listed(quoted(p.name) for p in results)} are measures of how good "
@@ -267,6 +264,9 @@ class _Recognition(Sheet):
             # Else `assign_roles` says that there are no predictions.
             return lone or Reading(self.options)
         self._drop_shared_prefix()
+        for name in self.markers:
+            if self.roles.get(name) in ("probability", "score", "confidence"):
+                self._refuse_marker(self.columns[name], self.markers[name])
         if label is not None and label in self.derived:
             hard = {without_role(label.name): label.name}
             what = "is in every row what a classifier predicts, and may be where that is written"
@@ -313,12 +313,10 @@ class _Recognition(Sheet):
         return results if len(results) > 1 and (few or any(map(of_a_run, self.names))) else []
 
     def labels_beside_named(self) -> Reading:
-        """The labels and the items' names, where the caller has named the classifiers alone.
-
-        What nobody has named is taken for the labels only if its values go with what the
-        classifiers say, and its name is like theirs, or these give numbers alone and it is mostly
-        empty, of words that are in no other column; else a line says how to name it.
-        """
+        """The labels and the items' names, where the caller has named the classifiers alone."""
+        # What nobody has named is taken for the labels only if its values go with what the
+        # classifiers say, and its name is like theirs, or these give numbers alone and it is mostly
+        # empty, of words that are in no other column; else a line says how to name it.
         try:
             label = self._find_label()
         except AmbiguousError as error:
@@ -495,10 +493,8 @@ class _Recognition(Sheet):
         return consensus_of([p for p in self.free() if p.few and p.coded and not p.measures])
 
     def _is_said(self, p: Profile) -> bool:
-        """Whether nearly every row of many has it, and in all it is what one classifier says.
-
-        So it is where numbers separate two classes in many rows, whatever they are cut at.
-        """
+        """Whether nearly every row of many has it, and in all it is what one classifier says."""
+        # So it is where numbers separate two classes in many rows, whatever they are cut at.
         classes = tuple(p.counts or ())
         if len(classes) < 2 or p.filled < max(MANY_ITEMS, NEARLY_ALL * p.rows):
             return False
@@ -553,10 +549,8 @@ class _Recognition(Sheet):
         return p.agrees or (p.confirms and one and self._goes_with(p) is not True)
 
     def _goes_with(self, label: Profile) -> bool | None:
-        """Whether known labels go with some prediction beyond chance; None: nothing tells.
-
-        Labels that no classifier predicts better than chance are perhaps none.
-        """
+        """Whether known labels go with some prediction beyond chance; None: nothing tells."""
+        # Labels that no classifier predicts better than chance are perhaps none.
         found = []
         classes = tuple(label.counts or ())
         for p in self.columns.values():
@@ -625,7 +619,7 @@ class _Recognition(Sheet):
             one = class_of_one(p.name, classes)
             if p.name not in self.roles and one is not None and like_shares(p):
                 stem = (class_of_name(p.name, classes) or (one, ""))[1]
-                self._take_family(stem or p.name, [p])
+                self._take_family(p.name if is_role(stem) else stem, [p])
 
     def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
         stem = places([p.name for p in columns]) or stem
@@ -831,15 +825,14 @@ class _Recognition(Sheet):
     # Scores -------------------------------------------------------------------------------------
 
     def _numbers(self, classes: tuple[str, ...]) -> list[Profile]:
-        """Other numbers: probabilities where the name says so, else scores; never features.
-
-        What is left may be of a classifier, or not.
-        """
+        """Other numbers: probabilities where the name says so, else scores; never features."""
+        # What is left may be of a classifier, or not.
         if len(classes) > 2 or (len(classes) < 2 and self.models):
             return []
         numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
         left = []
-        for p in numbers:
+        # What is asked of says all that is read beside it.
+        for p in sorted(numbers, key=self._may_be_sure):
             if p.measures or self._is_coded(p):
                 continue
             also = words_table().says["itself"] if p.of_itself else ()
@@ -900,6 +893,20 @@ class _Recognition(Sheet):
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
 
+    def _refuse_marker(self, p: Profile, marker: float) -> None:
+        """Refuse scores of which one number stands perhaps for none."""
+        rows = (self.table.numbers(p.name) == marker).sum()
+        raise AmbiguousError(
+            f"column {quoted(p.name)} holds {marker:g} in {rows:,} rows, and else numbers from "
+            f"{p.known.min():g} to {p.known.max():g}: perhaps no score is known there, and these "
+            "rows are left out, perhaps it is one",
+            [["--where", other_rows(p, f"{marker:g}")], self.said()],
+        )
+
+    def _may_be_sure(self, p: Profile) -> bool:
+        """Whether numbers may say how sure a classifier is of its hard prediction."""
+        return p.of_itself or without_role(p.name) in self.hard or names_percentages(p.name)
+
     def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
         """Refuse numbers beside hard predictions that are perhaps how sure these are."""
         low, high = float(p.known.min()), float(p.known.max())
@@ -907,7 +914,7 @@ class _Recognition(Sheet):
         sure = low >= half and high <= 2 * half
         own = name in self.hard
         asked = own or bare or sure if p.of_itself else low >= 50 and sure
-        if not self.hard or not asked or not (p.of_itself or own or names_percentages(p.name)):
+        if not self.hard or not asked or not (own or self._may_be_sure(p)):
             return
         name = name if own else next(iter(self.hard))
         hard = self.columns[self.hard[name]]

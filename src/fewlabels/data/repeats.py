@@ -36,14 +36,12 @@ def repeated_items(
     task: str | None = None,
     named: bool = False,
 ) -> tuple[str, ...]:
-    """Warn that a column names fewer items than there are rows, if no clusters are given.
-
-    The column of the items comes first, then columns whose names number items; of several the one
-    of fewest values counts (patients rather than scans). Columns of texts count only if none of
-    these repeats and `item` is not given. With `of_head` the source holds only first rows; `task`
-    says which task a row is of; `named`, that the caller has named the classifiers, whose rows may
-    be those of a design, as in a study of readers.
-    """
+    """Warn that a column names fewer items than there are rows, if no clusters are given."""
+    # The column of the items comes first, then columns whose names number items; of several the one
+    # of fewest values counts (patients rather than scans). Columns of texts count only if none of
+    # these repeats and `item` is not given. With `of_head` the source holds only first rows; `task`
+    # says which task a row is of; `named`, that the caller has named the classifiers, whose rows
+    # may be those of a design, as in a study of readers.
     others = [n for n in (*roles.groups, *roles.ignored) if n != roles.item]
     free = {n: item_in_name(n) for n in others if not MADE.fullmatch(n)}
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
@@ -90,10 +88,8 @@ def repeated_items(
 
 
 def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]) -> None:
-    """Refuse labels that are known in no row with a prediction, but in others of the same items.
-
-    Where nothing is the label, the columns that are likely one by their names count.
-    """
+    """Refuse labels that are known in no row with a prediction, but in others of the same items."""
+    # Where nothing is the label, the columns that are likely one by their names count.
     said = [*roles.votes.values(), *(c for m in roles.models for c in roles.columns_of(m))]
     labels = [roles.label] if roles.label else [n for n in others if truth_in_name(n) > 1]
     if not labels or not {item, *labels, *said} <= {*source.names}:
@@ -122,10 +118,8 @@ def _known_text(value: Any) -> str | None:
 
 
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:
-    """The columns of few values that every item has equally often: configurations, models, folds.
-
-    What is a property of the rows rather, such as a language, has a name or labels that say so.
-    """
+    """The columns of few values that every item has equally often: models, settings, folds."""
+    # What is a property of the rows rather, such as a language, has a name or labels that say so.
     table = source.read((), [item, *others, *filter(None, [label])])
     of_item = Names.of(table, item, group_text).codes
     known = None if label is None else Names.of(table, label).codes

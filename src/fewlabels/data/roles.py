@@ -21,7 +21,6 @@ ITEMS = "item"
 _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""
 
-
 MADE = re.compile(r"([^|]+)\[([^\[\]]*)\]")
 """Names of columns made of what a cell holds by keys, which are no groups by themselves."""
 
@@ -140,10 +139,8 @@ class Roles:
 
 
 def places(columns: Sequence[str]) -> str | None:
-    """What to call columns whose names say nothing but their order, all of it; None of others.
-
-    They are the numbers of one vector, or neighbours in a file without a header.
-    """
+    """What to call columns whose names say nothing but their order, all of it; None of others."""
+    # They are the numbers of one vector, or neighbours in a file without a header.
     if len(columns) < 2:
         return None
     stem = columns[0].removesuffix("[0]")
@@ -211,11 +208,10 @@ class VoteRoles:
 def assign_vote_roles(
     names: Sequence[str], options: ColumnOptions, *, alone: bool = False
 ) -> VoteRoles:
-    """Find the columns of long votes.
-
-    `--item` and `--domain` name them where the votes have such columns, as they must where there is
-    no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes] says.
-    """
+    """Find the columns of long votes."""
+    # `--item` and `--domain` name them where the votes have such columns, as they must where there
+    # is no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes]
+    # says.
     _refuse_repeated(names)
     found: dict[str, str] = {}
     for role in VOTE_ROLES:

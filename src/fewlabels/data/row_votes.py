@@ -26,11 +26,9 @@ from fewlabels.errors import InputError, listed, quoted
 
 
 def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
-    """Rows that are votes of annotators: an item and an annotator that both recur.
-
-    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
-    be of one annotator.
-    """
+    """Rows that are votes of annotators: an item and an annotator that both recur."""
+    # If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all
+    # may be of one annotator.
     options, given = sheet.options, sheet.options.votes
     columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
     people = _named(columns, given.get("annotator")) or [

@@ -519,12 +519,10 @@ def _flags(table: Table, column: str) -> Floats:
 
 
 def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
-    """The source with vectors, objects and one-hot labels as columns, and the options in them.
-
-    An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
-    that these columns hold one-hot, `--item A,B` what these say together. Columns that have a
-    native name are what it says.
-    """
+    """The source with vectors, objects and one-hot labels as columns, and the options in them."""
+    # An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
+    # that these columns hold one-hot, `--item A,B` what these say together. Columns that have a
+    # native name are what it says.
     names = source.names
     if len(set(names)) < len(names):
         return source, options
@@ -669,18 +667,32 @@ _TAGS_EACH = 1.5
 """Tags of a cell, on average, from which its column holds several."""
 
 
+def tags_in(texts: Iterable[str], each: int = 1) -> str:
+    """What stands between tags, if texts are sets of `each` times fewer of them; or nothing."""
+    # Cells have several tags on average, not all as many, and none of them twice.
+    held = {text.strip(" []") for text in texts} - {""}
+    sets = [re.split(r"[\s,;|]+", text) for text in held]
+    tags = {tag for one in sets for tag in one}
+    several = sum(map(len, sets)) >= _TAGS_EACH * len(sets) and len({*map(len, sets)}) > 1
+    if not several or any(len({*one}) < len(one) for one in sets) or each * len(tags) >= len(sets):
+        return ""
+    return next((mark for mark in ",;|" if any(mark in text for text in held)), " ")
+
+
+def tags_as_tasks(name: str, mark: str, texts: Iterable[str]) -> str:
+    """How to write a column of tags so that it is read."""
+    lists = any(text[:1] == "[" for text in texts)
+    words = f".astype(str).str.findall(r'[\\w-]+').str.join({mark!r})" * lists
+    return (
+        f"column {quoted(name)} holds several tags in a cell, which is not read: give each tag a "
+        f"column of 0 and 1, true_TAG of the labels and pred_TAG of a classifier (pandas: "
+        f"frame[{name!r}].dropna(){words}.str.get_dummies({mark!r})), and every tag is a task"
+    )
+
+
 def _tagged(source: Source) -> Iterator[str]:
     """Say of columns whose cells are sets of few words that a word needs a column of its own."""
     for name, column in first_rows(source, [n for n in source.names if n]).items():
-        texts = {str(value).strip() for value in _plain(column).to_pylist() if value is not None}
-        sets = [re.split(r"[\s,;|]+", text) for text in texts if text]
-        tags = Counter(tag for one in sets for tag in one)
-        several = sum(map(len, sets)) >= _TAGS_EACH * len(sets) and len({*map(len, sets)}) > 1
-        if not several or any(len({*one}) < len(one) for one in sets) or len(tags) >= len(sets):
-            continue
-        apart = next((mark for mark in ",;|" if any(mark in text for text in texts)), " ")
-        yield (
-            f"column {quoted(name)} holds several tags in a cell, which is not read: give each tag "
-            f"a column of 0 and 1, true_TAG of the labels and pred_TAG of a classifier (pandas: "
-            f"frame[{name!r}].str.get_dummies({apart!r})), and every tag is a task"
-        )
+        cells = [str(value) for value in _plain(column).to_pylist() if value is not None]
+        if mark := tags_in(cells):
+            yield tags_as_tasks(name, mark, cells)

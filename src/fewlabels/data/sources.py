@@ -65,7 +65,6 @@ FORMATS = {
 }  # fmt: skip
 """What may be said of it -> the kind of the file."""
 
-
 _kept: list[tuple[Any, Path]] = []
 """The stream that was read as standard input last, and the file with what it held."""
 
@@ -114,7 +113,6 @@ _MOST_NEIGHBOURS = 10_000
 
 _LOGGED, _MOST_LOGS = (".eval", ".json", ".jsonl"), 1_000
 """Endings of logs in a folder, and how many of them are read at most."""
-
 
 LOG, SQL = "log", "SQL"
 """The kinds of what a tool has logged, and of a table of a database."""

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
@@ -131,13 +132,11 @@ def shape(text: str) -> str:
 
 
 def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> float:
-    """How much says that a first row names columns (above 0), or is an item as those below it.
-
-    Per column: a word above numbers is a name. A value that recurs below among few is an item's,
-    and so is a number or an identifier of the shape of those below, or one behind the same signs
-    (`__label__`) as all of them; a word that does not recur
-    among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
-    """
+    """How much says that a first row names columns (above 0), or is an item as those below it."""
+    # Per column: a word above numbers is a name. A value that recurs below among few is an item's,
+    # and so is a number or an identifier of the shape of those below, or one behind the same signs
+    # (`__label__`) as all of them; a word that does not recur
+    # among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
     if any(map(NATIVE.fullmatch, names)):
         return math.inf
     digits = [name for name in names if name.isdecimal()]
@@ -165,10 +164,8 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
 
 
 def table_start(rows: Sequence[Sequence[str]], *, header: bool = True) -> int:
-    """The row from which all have one width, or all columns are named; 0 where it is in doubt.
-
-    Behind lines of text, or behind titles that leave columns of the table without a name.
-    """
+    """The row from which all have one width, or all columns are named; 0 where it is in doubt."""
+    # Behind lines of text, or behind titles that leave columns of the table without a name.
     widths = [len(row) for row in rows]
     if len(set(widths)) == 1:
         first = next((i for i, row in enumerate(rows) if all(map(str.strip, row))), 0)
@@ -190,11 +187,10 @@ def table_start(rows: Sequence[Sequence[str]], *, header: bool = True) -> int:
 
 
 def header_levels(rows: Sequence[Sequence[str]]) -> tuple[list[str], int] | None:
-    """The names that two rows of a header give together, and how many rows they take; else None.
-
-    As pandas writes columns of two levels: names that repeat in the first row, apart by the second,
-    which holds words where the rows below hold numbers; perhaps a row that names the index alone.
-    """
+    """The names that two rows of a header give together, and how many rows they take; else None."""
+    # As pandas writes columns of two levels: names that repeat in the first row, apart by the
+    # second, which holds words where the rows below hold numbers; perhaps a row that names the
+    # index alone.
     first, second, *below = (
         [[cell.strip() for cell in row] for row in rows[: SAMPLE_ROWS + 3]]
         if len(rows) > 3
@@ -296,6 +292,17 @@ def readable(
         raise InputError(
             f"cannot be read as {kind}, it is damaged or cut short ({error}); {mend}"
         ) from None
+
+
+BROKEN_ROWS: ContextVar[dict[str, int] | None] = ContextVar("broken_rows", default=None)
+"""What is said of rows that are passed over, and their numbers from 1; None: they are refused."""
+
+
+def rows_passed(row: int) -> int:
+    """The number of a row, from 0, in a file of which some rows are passed over."""
+    for number in sorted((BROKEN_ROWS.get() or {}).values()):
+        row += number <= row + 1
+    return row
 
 
 @contextmanager

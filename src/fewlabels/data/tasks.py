@@ -130,10 +130,8 @@ def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
 
 
 def find_tasks(source: Source, options: ColumnOptions, *, labels_apart: bool = False) -> Found:
-    """The tasks of a table: those that are said, or that its names and values show.
-
-    Where labels are kept apart, only a row for every task can be joined to them.
-    """
+    """The tasks of a table: those that are said, or that its names and values show."""
+    # Where labels are kept apart, only a row for every task can be joined to them.
     names = [name for name in source.names if name]
     said = options.task is not None or bool(options.tasks or options.cluster)
     native = "label" in names and any(split_native(name) is not None for name in names)
@@ -303,11 +301,9 @@ def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Prof
 def _own_rather_than_others(
     labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]
 ) -> float | None:
-    """By how many standard errors predictions go with the labels of their own task rather.
-
-    For every item the mean over tasks t and others u of z(prediction_t) (z(label_t) - z(label_u)),
-    in standardised ranks; None on few items with both labels.
-    """
+    """By how many standard errors predictions go with the labels of their own task rather."""
+    # For every item the mean over tasks t and others u of z(prediction_t) (z(label_t) -
+    # z(label_u)), in standardised ranks; None on few items with both labels.
     z_label = [_standard(_numbers_of(p, labels)) for p in labels]
     z_own = [[_standard(_numbers_of(p, labels)) for p in own] for own in predicted]
     total, times = np.zeros(labels[0].rows), np.zeros(labels[0].rows)

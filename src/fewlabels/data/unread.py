@@ -30,15 +30,14 @@ from fewlabels.data.profiles import LIKELY, SURELY, Profile, names_measure, with
 from fewlabels.data.roles import PLAIN, no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
+from fewlabels.data.where import identifier
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools
 
 
 def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
-    """Refuse a table without a classifier by what its columns are seen to be, and how to say so.
-
-    `numbers` are columns of which nothing says whether a classifier gave them.
-    """
+    """Refuse a table without a classifier by what its columns are seen to be, and how to say so."""
+    # `numbers` are columns of which nothing says whether a classifier gave them.
     free = [p for p in sheet.free() if not names_measure(p.name)]
     for p in sheet.free():
         if p.confirms and sheet.label is None:
@@ -78,6 +77,33 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
         seen = f"lists of objects, which are not read, are in {nested}" if nested else ""
         truth = f"labels may be in {labels}" if labels else ""
         raise InputError(no_predictions(sheet.names, filter(None, (seen, truth))))
+
+
+def other_rows(p: Profile, value: str) -> str:
+    """The condition of the rows in which a column does not hold a value, or nothing."""
+    name = identifier(p.name)
+    return f"{name} != {value}" + f" or {name} is null" * (p.filled < p.rows)
+
+
+def refuse_total(sheet: Sheet) -> None:
+    """Refuse a last row whose every number is the sum of those above it: it is no item."""
+    ends = [
+        (p, p.numbers[-1], p.numbers[:-1]) for p in sheet.columns.values()
+        if p.numbers is not None and not np.isnan(p.numbers[-1])
+    ]  # fmt: skip
+    sums = [np.isclose(last, np.nansum(above), rtol=1e-3) for _, last, above in ends]
+    larger = [p for p, last, above in ends if abs(last) > np.nanmax(np.abs(above), initial=0)]
+    if not (larger and all(sums) and larger[0].rows > FEW_WORDS):
+        return
+    named = [p for p in sheet.columns.values() if (p.codes == p.codes[-1]).sum() == 1]
+    named = [p for p in named if p.codes[-1] >= 0 and p.numbers is None] or larger
+    value = identifier(named[0].texts[named[0].codes[-1]])
+    rows = shlex.quote(other_rows(named[0], value))
+    raise InputError(
+        f"{sheet.table.place(named[0].rows - 1)} holds the sums of the rows above it (column"
+        f"{'s' * (len(larger) > 1)} {listed(quoted(p.name) for p in larger)}) and is no item: "
+        f"leave it out with --where {rows}"
+    )
 
 
 def _refuse_raters(sheet: Sheet) -> None:

@@ -106,7 +106,7 @@ def many_and_few(
             raise UsageError(
                 f"group {column!r} has {len(names):,} values, more than {MAX_GROUPS}, and "
                 f"{items.size / len(names):.2g} items of each: too few to say much of them "
-                f"({LEAST_EACH} would do); group the values first, or leave it out of `by`"
+                f"({LEAST_EACH} would do); group them, or say by `cluster` that rows go together"
             )
         if len(names) <= MAX_GROUPS:
             few.append(column)

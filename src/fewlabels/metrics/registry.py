@@ -121,6 +121,9 @@ def resolve(
 
 def _by_name(name: str) -> Metric:
     metric = METRICS.get(ALIASES.get(name, name))
+    if metric is None and "@" in name:
+        at = "fewlabels threshold FILE --model NAME --min-specificity 0.95"
+        raise UsageError(f"metric {name!r} is one at a threshold, which is asked for by {at}")
     if metric is None:
         raise UsageError(unknown("metric", name, [*METRICS, *ALIASES]))
     return metric

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 
 from fewlabels.checks.arrays import sampling_weight
-from fewlabels.data.doctor.checks import minus_one_findings
 from fewlabels.data.doctor.diagnose import Case
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
@@ -26,7 +24,7 @@ from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Piece, Progress
-from fewlabels.streaming.reading import Batch, Feed, Reader, find_classes, occurring
+from fewlabels.streaming.reading import Batch, Feed, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
@@ -239,14 +237,6 @@ def _look(case: Case, reader: Reader, seen: FileSummary) -> None:
     # The first rows of the columns that no role needs.
     head = {name: pa.chunked_array([pa.array(v)]) for name, v in seen.head.items()}
     case.look_at_columns(Table.of(head, max(map(len, head.values()), default=0)), models)
-    if len(classes.names) == 2 and (facts.count > 0).sum() == 1 and layout.roles.label is not None:
-        # -1 beside labels of one class: the labels' own texts are read once more to tell.
-        texts: set[str] = set()
-        for unit in layout.units:
-            with suppress(InputError):  # said already
-                only = replace(layout.roles, votes={})
-                texts |= set(occurring(unit, only).get(layout.roles.label, ()))
-        case.findings.extend(minus_one_findings(layout.roles.label, texts))
     n, known = facts.n_items, evidence.known
     if known.n_items < n:
         case.counts["n_sampled"] = known.n_items

@@ -19,7 +19,6 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fewlabels.checks.class_words import NO_LABEL, folded
 from fewlabels.data.agreement import order_auc, rank_shares
 from fewlabels.data.doctor.facts import Evidence, Finding, correlations
 from fewlabels.data.families import named_families
@@ -363,13 +362,6 @@ def ordered(evidence: Evidence) -> Iterator[Found]:
     expected = (labels.n_labeled - 1) * (1 - float((share**2).sum()))
     if expected >= 10 and labels.changes < expected / 5:
         yield Found("ordered", values={"changes": labels.changes, "expected": expected})
-
-
-def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
-    """-1 next to labels of one of two classes may be meant as the other one."""
-    known = {text for text in texts if folded(text) not in NO_LABEL}
-    if "-1" in texts and len(known) == 1:
-        yield from in_words([Found("minus_one", [label], {"only": known.pop()})])
 
 
 def classes(evidence: Evidence) -> Iterator[Found]:

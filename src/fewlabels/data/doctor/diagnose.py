@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,12 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from fewlabels.data.binary import described, read_npz
-from fewlabels.data.doctor.checks import (
-    column_findings,
-    findings,
-    minus_one_findings,
-    note_findings,
-)
+from fewlabels.data.doctor.checks import column_findings, findings, note_findings
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
@@ -26,8 +23,9 @@ from fewlabels.data.proposals import Proposals
 from fewlabels.data.read import Beside, Opened, naming_rows, open_input, read_as_said
 from fewlabels.data.recognise import evidence_table
 from fewlabels.data.roles import assign_roles
-from fewlabels.data.sources import locate, open_source, typed
-from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
+from fewlabels.data.shapes import telling
+from fewlabels.data.sources import Located, locate, open_source, typed
+from fewlabels.data.table import BROKEN_ROWS, NOTHING, Source, Table, naming_file
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -65,11 +63,16 @@ def diagnose(
     options = column_options(**columns)
     located = locate(source)
     named = located if source is not None else locate(votes)
-    tabular = source is not None and (located is None or located.kind != "NPZ")
     case = Case("the frame" if named is None else named.name, options)
-    opened: Opened | None = None
     beside = Beside(votes, duplicates, labels, labels_as, join)
     case.proposals = Proposals(source, options, read_as_said, beside._asdict())
+    return copy_context().run(_diagnosis, case, source, located, beside)
+
+
+def _diagnosis(case: Case, source: Any, located: Located | None, beside: Beside) -> Diagnosis:
+    """The diagnosis of a source, or of its columns alone where it cannot be read as predictions."""
+    opened, options, broken = None, case.options, dict[str, int]()
+    BROKEN_ROWS.set(broken)
     try:
         with naming_file(None):
             opened = open_input(source, options, beside)
@@ -85,13 +88,15 @@ def diagnose(
     except InputError as error:
         case.error(str(error))
         # The columns of what cannot be read as predictions.
-        if opened is None and tabular:
+        if opened is None and source is not None and (located is None or located.kind != "NPZ"):
             with suppress(InputError), naming_file(None):
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
                 if not options.names_classifiers:
                     case.evidence = evidence_table(columns_alone, options)
+    for message in itertools.islice(broken, 3):
+        case.error(message + f"; {len(broken):,} rows are not read" * (len(broken) > 3))
     return case.diagnosis()
 
 
@@ -183,7 +188,8 @@ def _look_at_table(case: Case, opened: Opened, said: ColumnOptions) -> None:
     names = () if source is None else source.names
     case.name_columns(names)
     try:
-        roles = assign_roles(names, case.options, None if votes is None else votes.roles)
+        with telling(source):
+            roles = assign_roles(names, case.options, None if votes is None else votes.roles)
     except InputError as error:
         case.error(str(error))
         _look_at_all_columns(case, source)
@@ -219,10 +225,6 @@ def _look_at_table(case: Case, opened: Opened, said: ColumnOptions) -> None:
     else:
         _look_at_items(case, predictions, None if votes is None else roles.models)
     case.look_at_columns(table, roles.models)
-    label = roles.label
-    if predictions is not None and predictions.n_classes == 2 and label in table.names:
-        texts = {class_text(value) for value in table.categories(str(label))[1]}
-        case.findings.extend(minus_one_findings(str(label), texts))
 
 
 def _look_at_items(
