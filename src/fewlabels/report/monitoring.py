@@ -22,7 +22,9 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
+    counts,
     name,
+    plain,
     sentence,
     strong,
 )
@@ -30,6 +32,7 @@ from fewlabels.report.words import (
     count,
     enumerated,
     made_by,
+    metric_name,
     number_format,
     percent,
     plural,
@@ -89,7 +92,7 @@ def verdicts(report: Report) -> Iterator[str]:
 
 
 def _which(one: Mapping[str, Any]) -> str:
-    return f"{one['metric']} of {name(one['model'])}"
+    return f"{plain(metric_name(one['metric']))} of {name(one['model'])}"
 
 
 class Point(NamedTuple):
@@ -269,8 +272,6 @@ def _classifiers(report: Report, names: Sequence[str], most: int) -> Iterator[No
 def document(report: Report, *, level: int = 0) -> Document:
     """All that is said of `Monitoring.to_dict`."""
     periods, against = report["periods"], _AGAINST[report["against"]]
-    n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
-    first, last = periods[0]["name"], periods[-1]["name"]
     names = [period["name"] for period in periods]
     names = sorted([*names, *report["gaps"]]) if report["gaps"] else names
     fall = f"that the metric is worse by more than {report['tolerance']:g} than {against}"
@@ -297,17 +298,13 @@ def document(report: Report, *, level: int = 0) -> Document:
     return Document(
         "Is it still as good?",
         report,
-        head=[
-            f"{plural(n, 'item')}, {plural(labels, 'label')}, {plural(len(periods), 'period')} of "
-            f"{name(report['time'])}, from {first} to {last}"
-        ],
-        answer=[answer],
-        facts={
-            "Periods": len(periods), "From": first, "To": last, "Items": n, "Labeled": labels,
+        counts(report) | {
+            "Periods": len(periods), "Time": name(report["time"]),
+            "From": f"{periods[0]['name']} to {periods[-1]['name']}",
         },
+        answer=[answer],
         body=[
-            *([Section("The other metrics, classifiers and groups", [Listing(rest)])]
-              if rest else []),
+            Section("The other metrics, classifiers and groups", [Listing(rest)]),
             *_classifiers(report, names, _DRAWN[level]),
             *([Section("What moved, seen without a label", [
                 Para("Numbers of a period that lie outside of what the periods before it foretell, "
@@ -320,5 +317,4 @@ def document(report: Report, *, level: int = 0) -> Document:
             f"{percent(report['confidence_level'])} intervals; P(fall): probability {fall}; "
             f"{made_by(report)}"
         ],
-        warnings=report["warnings"],
     )  # fmt: skip
