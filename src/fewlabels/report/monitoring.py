@@ -43,6 +43,7 @@ from fewlabels.report.words import (
 _MOST_PERIODS = 20
 """Rows of a table; a drawing has all periods."""
 
+_KEY = itemgetter("model", "metric")
 _DRAWN = (50, 20, 6, 0)
 LEVELS = len(_DRAWN)
 """Groups of a metric that are drawn, fewer at each level."""
@@ -64,11 +65,15 @@ def verdicts(report: Report) -> Iterator[str]:
     for part in (report, *report["subgroups"]):
         where = "" if part is report else f"in {name(part['subgroup'])}"
         fell = [one for one in part["changes"] if one["since"] is not None]
+        newest = f"{report['time']}={part['complete']}"
+        now = {_KEY(row): row["value"] for row in part["estimates"] if row["group"] == newest}
         for one in sorted(fell, key=lambda one: -one["probability"]):
             if where and not one["alarm"]:
                 unsure.append(f"{_which(one)} {where}")
                 continue
-            sure = strong("has fallen") if one["alarm"] else "has perhaps fallen"
+            # A fall is worse: of an error it is a rise.
+            way = "risen" if (now.get(_KEY(one)) or 0.0) > one["before"] else "fallen"
+            sure = strong(f"has {way}") if one["alarm"] else f"has perhaps {way}"
             yield (
                 f"{where and where + ', '}{_which(one)} {sure} since {one['since']}: by "
                 f"{with_interval({**one, 'value': one['fall']})} in {part['complete']} against "
@@ -76,7 +81,7 @@ def verdicts(report: Report) -> Iterator[str]:
                 f"more than {report['tolerance']:g}); what changed: {one['what']}"
             )
     if unsure:
-        yield f"perhaps fallen: {enumerated(unsure, 4)}"
+        yield f"perhaps worse: {enumerated(unsure, 4)}"
     steady = [one for one in report["changes"] if one["since"] is None]
     if steady and any(p["name"] == last and not p["n_labeled"] for p in report["periods"]):
         yield (
@@ -114,7 +119,6 @@ class Series(NamedTuple):
     change: Mapping[str, Any] | None
 
 
-_KEY = itemgetter("model", "metric")
 _ENDS = ("value", "low", "high")
 
 
