@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 92, 854
+FILES, FUNCTIONS = 91, 844
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
@@ -20,7 +20,7 @@ What a page alone has is not made."""
 OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
 
-PRINTING = 85
+PRINTING = 75
 """Functions that say what the finished estimates are: none of them computes a statistic."""
 
 TRACE = """

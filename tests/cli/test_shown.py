@@ -224,7 +224,8 @@ def commands(lines: str) -> list[str]:
 
 def without_estimates(text: str) -> str:
     """Numbers with a point, percentages but the level, odds, and how many labels would do."""
-    numbers = r"\d*\.\d+%?|\b(?!95%|100%)\d+%|\d+(?= more labels)|\d+ to \d+(?=\)\.)|(?<=1 in )\d+"
+    numbers = r"\d*\.\d+%?|\b(?!95%|100%)\d+%|(?<=1 in )\d+"
+    numbers += r"|\d+(?=\s+more labels)|\d+\s+to\s+\d+(?=\)\.)"
     return re.sub(numbers, lambda found: re.sub(r"\d", "#", found[0]), text)
 
 

@@ -322,7 +322,7 @@ def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
     first = Block("accuracy", None, rows_of(moved), 0.95, direction=1).ranked()[0].model
     assert first != "strong"
     text = moved.summary(100)
-    assert "not ranked, as the labels contradict it" in " ".join(text.split())
+    assert "Not ranked, as the labels contradict its estimate" in " ".join(text.split())
     assert "strong leads" not in text
     assert "strong is ahead" not in text
     page = render_page("estimates", moved.report())

@@ -6,7 +6,7 @@ from page import Page
 from report_samples import render_html, render_text, two_classes
 
 from fewlabels.errors import gravest_first
-from fewlabels.report.estimates import warnings
+from fewlabels.report.document import Document
 from fewlabels.report.html import ADVICE, weighed
 
 SAID = [
@@ -40,7 +40,7 @@ def test_a_page_lists_all_of_the_gravest_kind_first() -> None:
 
 def test_what_is_said_with_its_status_is_not_said_again() -> None:
     report = {"warnings": ["few-labels: no labeled item of class 5", "no labeled item of class 5"]}
-    assert warnings(report) == ("few-labels: no labeled item of class 5", [])
+    assert Document("", report, {}).noted == ["few-labels: no labeled item of class 5"]
 
 
 def test_advice_names_options_that_there_are() -> None:

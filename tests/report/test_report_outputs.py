@@ -20,7 +20,8 @@ from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, render_html, render_text, two_classes
 
 import outputs
-from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
+from fewlabels.report.blocks import Block, Row
+from fewlabels.report.comparison import labels_cell, said_of, settling_sentence
 from fewlabels.report.diagnostics import partition
 from fewlabels.report.document import unmarked
 from fewlabels.report.html import render_page, stated_origin
@@ -240,22 +241,26 @@ LABELS_NEEDED: list[tuple[str, int | None, int | None, int | None]] = [
 ]  # fmt: skip
 
 
-def led_by_one(second: float, may: bool, labels: Report) -> Report:
-    standings = [
-        {"model": "one", "probability_best": 0.7, "may_be_best": True},
-        {"model": "two", "probability_best": second, "may_be_best": may},
-    ]
-    return {"metric": "f1", "standings": standings, "labels_needed": labels}
+def led_by_one(labels: Report) -> Report:
+    return {
+        "metric": "f1",
+        "standings": [{"model": "one"}, {"model": "two"}],
+        "labels_needed": labels,
+    }
 
 
 def test_what_would_settle_it_and_who_leads() -> None:
     lines = []
     for case in LABELS_NEEDED:
         labels = dict(zip(("status", "more", "low", "high"), case, strict=True))
-        sentence = settling_sentence(led_by_one(0.3, True, labels), 100)
+        sentence = settling_sentence(led_by_one(labels), 100)
         lines.append(f"{case}: {labels_cell(labels)}; {unmarked(sentence)}")
-    for second, may in ((0.3, True), (0.8, True), (0.3, False)):
-        lines.append(unmarked(standing_sentence(led_by_one(second, may, labels))))
+    for second in (0.3, 0.8, 0.05):
+        rows = (
+            Row("one", 0.9, 0.8, 1.0, "ok", 0.7),
+            Row("two", 0.8, 0.7, 0.9, "ok", second),
+        )
+        lines.append(unmarked(said_of(Block("f1", None, rows, 0.95, direction=1))))
     check("report/settling", "\n".join(lines))
 
 

@@ -14,12 +14,10 @@ from fewlabels.report.document import (
     Node,
     Section,
     Table,
-    Terms,
     name,
     sentence,
 )
 from fewlabels.report.words import (
-    classes_text,
     number_format,
     plural,
     share,
@@ -142,23 +140,15 @@ def terms(report: Report) -> dict[str, str]:
 
 def document(report: Report) -> Document:
     """All that is said of `Agreement.to_dict`."""
-    meanings = terms(report)
     return Document(
         "How far do annotators agree?",
         report,
-        head=[
-            f"{plural(report['n_labels'], 'label')}; {plural(report['n_items'], 'item')} with two "
-            f"or more; {classes_text(report)}"
-        ],
-        answer=[" ".join(sentences(report))],
-        facts={
+        {
             "Items with two labels or more": report["n_items"], "Labels": report["n_labels"],
             "Annotators": report["n_annotators"], "Classes": len(report["classes"]),
         },
-        body=[
-            Section("Agreement", [*tables(report)]),
-            Section("What the words mean", [Terms(meanings)], on="text"),
-        ],
-        terms=meanings,
-        warnings=report["warnings"],
+        answer=[" ".join(sentences(report))],
+        body=[Section("Agreement", [*tables(report)])],
+        terms=terms(report),
+        explained=True,
     )  # fmt: skip

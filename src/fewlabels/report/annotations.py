@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from fewlabels.errors import listed
 from fewlabels.report import agreement
-from fewlabels.report.axis import profile
+from fewlabels.report.axis import reliability
 from fewlabels.report.blocks import (
     Block,
     Report,
@@ -32,14 +32,12 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
-    Terms,
     name,
     sentence,
     strong,
 )
 from fewlabels.report.words import (
     capital,
-    classes_text,
     enumerated,
     made_by,
     percent,
@@ -240,13 +238,10 @@ def document(report: Report, *, level: int = 0) -> Document:
     if not report["models"]:
         only = "There are no classifiers with probabilities to judge, only annotators."
         people = agreement.document(agreed)
-        return replace(people, report=report, basis=[only], foot=[made_by(report)],
-                       warnings=report["warnings"])  # fmt: skip
+        return replace(people, report=report, basis=[only], foot=[made_by(report)])
     found = Assessed.from_report(report)
     sizes = sorted(map(int, report["labels_per_item"]))
     each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-    labels = f"{plural(report['n_labels'], 'label')} of {plural(report['n_annotated'], 'item')}"
-    labels += f", {each} each" if report["n_annotated"] > 1 else ""
     groups = list(dict.fromkeys(group for group, *_ in found.rows if group is not None))
     terms = {one: sentence(meaning) for one, (_, meaning) in LOSSES.items()}
     terms |= agreement.terms(agreed) if agreed else {}
@@ -258,21 +253,17 @@ def document(report: Report, *, level: int = 0) -> Document:
     return Document(
         "How well do the classifiers predict what annotators say?",
         report,
-        head=[
-            f"{plural(report['n_items'], 'item')}; {labels}; {classes_text(report)}",
-            f"Classes: {listed(report['classes'], 12)}",
-        ],
+        {
+            "Items": report["n_items"], "With labels": report["n_annotated"],
+            "With two or more": diagnostics["n_items_of_two_labels"],
+            "Labels": report["n_labels"], "Classifiers": len(report["models"]),
+            "Labels of an item": each, "Classes": name(listed(report["classes"], 12)),
+        },
         answer=[" ".join(filter(None, _answer(found)))],
         basis=[
             *([f"Applied first: {name(applied)}."] if applied else []),
             *([f"Annotators: a fixed panel of {panel}."] if panel else []),
         ],
-        facts={
-            "Items": report["n_items"], "With labels": report["n_annotated"],
-            "With two or more": diagnostics["n_items_of_two_labels"],
-            "Labels": report["n_labels"], "Labels of an item": each,
-            "Classifiers": len(report["models"]), "Classes": len(report["classes"]),
-        },
         body=[
             *_losses(found),
             *([Section("How far annotators agree", [
@@ -280,12 +271,11 @@ def document(report: Report, *, level: int = 0) -> Document:
             ])] if agreed else []),
             *([Section("By group", [found.table("Losses by group", _OF_GROUPS, groups)])]
               if groups else []),
-            Section("What the words mean", [Terms(terms)], on="text"),
         ],
         more=[*_diagrams(found, *_DRAWN[level])],
         terms=terms,
+        explained=True,
         foot=[made_by(report)],
-        warnings=report["warnings"],
     )  # fmt: skip
 
 
@@ -323,7 +313,7 @@ def _diagrams(found: Assessed, most: int, classes: int) -> Iterator[Section]:
 
 def _portrait(model: str, bins: Sequence[Sequence[Bin]], most: int) -> Iterator[Node]:
     """What is drawn of a classifier: disagreement, the first classes, the folded ones."""
-    maps, reliability = (grouped(rows, itemgetter("class")) for rows in bins[:2])
+    maps, curves = (grouped(rows, itemgetter("class")) for rows in bins[:2])
     # By their part of the epistemic loss; of two, which mirror each other, the last.
     classes = sorted(maps, key=lambda one: -sum(row["EL_plugin"] or 0.0 for row in maps[one]))
     classes = [*maps][-1:] if len(maps) == 2 else classes
@@ -346,7 +336,7 @@ def _portrait(model: str, bins: Sequence[Sequence[Bin]], most: int) -> Iterator[
             for row in maps[one]
         ]  # fmt: skip
         loss_map = Drawing("loss_map", {"name": one, "bars": bars, "top": top}, model)
-        return Group("class", [_reliability(model, f"P({one})", reliability[one]), loss_map])
+        return Group("class", [_reliability(model, f"P({one})", curves[one]), loss_map])
 
     if bins[2]:
         yield Group("class", [_reliability(model, "disagreement", bins[2])])
@@ -370,5 +360,4 @@ _OF_BINS = {
 def _reliability(model: str, kind: str, rows: Sequence[Bin]) -> Drawing:
     """A reliability diagram as the plots of scores draw theirs."""
     bins = [{there: row[here] for here, there in _OF_BINS.items()} for row in rows]
-    source = {"model": model, "n_items": 0, "missing": 0}
-    return Drawing("reliability", profile(source | {"reliability": {"kind": kind, "bins": bins}}))
+    return Drawing("reliability", reliability(model, kind, bins))

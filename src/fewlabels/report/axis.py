@@ -262,6 +262,12 @@ def profile(source: Mapping[str, Any]) -> Profile:
     return Profile(source["model"], source["n_items"], source["missing"], histograms, kind, drawn)
 
 
+def reliability(model: str, kind: str, bins: Sequence[Mapping[str, Any]]) -> Profile:
+    """The reliability diagram alone, of bins as an entry in the report has them."""
+    about = {"model": model, "n_items": 0, "missing": 0}
+    return profile(about | {"reliability": {"kind": kind, "bins": bins}})
+
+
 def _outline(edges: Sequence[float], densities: Sequence[float], top: float) -> str:
     """Steps as an SVG path; "" without densities."""
     if not any(densities):

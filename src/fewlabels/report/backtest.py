@@ -7,11 +7,21 @@ from operator import itemgetter
 from typing import Any
 
 from fewlabels.report.blocks import Report, grouped
-from fewlabels.report.document import Document, Para, Section, Table, name, sentence, strong
+from fewlabels.report.document import (
+    Document,
+    Para,
+    Section,
+    Table,
+    counts,
+    name,
+    plain,
+    sentence,
+    strong,
+)
 from fewlabels.report.words import (
-    classes_text,
     count,
     enumerated,
+    metric_name,
     number_format,
     percent,
     plural,
@@ -27,6 +37,7 @@ def answer(report: Report) -> Iterator[str]:
     """The errors and coverage by the first metric, with the fewest and the most labels."""
     (metric, _, model), rows = next(iter(_by(report).items()))
     write = number_format(row["error"] for row in rows)
+    metric = plain(metric_name(metric))
     whose = f"{metric}, on average over {plural(len(report['models']), 'classifier')}: "
     if model is not None:
         whose = f"{metric} of {name(model)}: "
@@ -70,9 +81,17 @@ def _tables(report: Report) -> Iterator[Section]:
         if model is not None:
             known = truth.get((*where, model))
             who = name(model) + (f", truth {with_interval(known)}" if known else "")
-        bars = [row["error"] and row["error"] / largest for row in rows]
         caption = f"{where[0]} of {'all' if model is None else model}"
-        table = Table(_HEAD, cells, caption, bars=bars, bar_at=2, widest=40, style="next")
+        table = Table(
+            _HEAD,
+            cells,
+            caption,
+            bars=[row["error"] for row in rows],
+            full=largest,
+            bar_at=2,
+            widest=40,
+            style="next",
+        )
         sections.setdefault((*where,), []).append(
             Section(who, [table], on="" if place < _MOST_PRINTED else "page")
         )
@@ -88,7 +107,6 @@ def document(report: Report) -> Document:
     """All that is said of `Backtest.to_dict`."""
     n, level = count(report["n_items"]), percent(report["confidence_level"])
     made, requested = report["n_runs"], report["n_asked"]
-    runs = plural(made, "run") if made == requested else f"{made} of {plural(requested, 'run')}"
     whom = (
         f"The {level} intervals are for these items, whose truth is known exactly. A method that "
         f"is right about its own errors covers it in {level} of the runs."
@@ -106,19 +124,11 @@ def document(report: Report) -> Document:
     return Document(
         "How far off are estimates from few labels?",
         report,
-        head=[
-            f"{plural(report['n_items'], 'item')}, all labeled; {classes_text(report)}; {runs}, in "
-            f"which all but {enumerated([count(k) for k in report['labels']])} labels are hidden; "
-            f"seed {report['seed']}, fewlabels {report['fewlabels']}",
-            *(f"  {line}" for line in report["reading"]),
-        ],
-        answer=[*answer(report)],
-        facts={
-            "Items, all labeled": report["n_items"],
-            "Labels left": ", ".join(map(count, report["labels"])),
+        counts(report) | {
             "Runs": made if made == requested else f"{made} of {requested}",
-            "Classifiers": len(report["models"]),
+            "Labels left": enumerated([*map(count, report["labels"])]),
         },
+        answer=[*answer(report)],
         body=[
             *_tables(report),
             Section("What the truth is", [
@@ -130,6 +140,6 @@ def document(report: Report) -> Document:
             ]),
         ],
         terms=terms,
-        foot=[f"{term}: {meaning}" for term, meaning in terms.items()],
-        warnings=report["warnings"],
+        explained=True,
+        foot=[f"seed {report['seed']}, fewlabels {report['fewlabels']}"],
     )  # fmt: skip

@@ -59,7 +59,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Block:
-    """All classifiers by one metric, in one group (None: all items)."""
+    """All classifiers by one metric, in one group (None: all items).
+
+    It `lacks` those that the metric is not applicable to, if it is to others.
+    """
 
     metric: str
     group: str | None
@@ -71,6 +74,7 @@ class Block:
     ranking: tuple[str, ...] = ()
     writes: NumberFormat | None = None
     truth_name: str = "truth"
+    lacks: bool = False
 
     @cached_property
     def write(self) -> NumberFormat:
@@ -92,11 +96,6 @@ class Block:
         # Where nothing is known there still has to be room for the words that say so.
         longest = max((len(self.write(n)) for n in defined), default=5)
         return 3 * longest + len(" [, ]")
-
-    @property
-    def preference(self) -> str:
-        """Which values are good, in words."""
-        return PREFERENCES[self.direction]
 
     @property
     def has_best(self) -> bool:
@@ -176,10 +175,10 @@ def blocks(report: Report) -> list[Block]:
         best = report.get("best", {}).get(metric) or {} if group is None else {}
         truth = report.get("truth", {}) if group is None else {}
         ranking = tuple(((report.get("comparison") or {}).get(metric) or {}).get("ranking") or ())
-        members = []
+        members, several = [], sum(entry["value"] is not None for entry in entries) > 1
         for entry in entries:
             model, value, status = entry["model"], entry["value"], entry["status"]
-            ranks = value is not None and status != CONTRADICTED and len(entries) > 1
+            ranks = value is not None and status != CONTRADICTED and several
             members.append(
                 Row(
                     model, value, entry["low"], entry["high"], status,
@@ -196,6 +195,7 @@ def blocks(report: Report) -> list[Block]:
                 info.get("direction") or 0,
                 tuple(info.get("bounds") or (None, None)),
                 ranking if group is None else (),
+                lacks=0 < sum(row.status == NOT_APPLICABLE for row in members) < len(members),
             )
         )
     return shown
@@ -232,27 +232,18 @@ class Verdict:
     "contradicted" if the labels contradict all values, so that none is called the best, and "left"
     if they contradict all but one; "unranked" if the probability of being best is unknown; else it
     grades that probability. `rivals` may also be the best (unranked: their interval overlaps the
-    leader's). `contradicted` are not ranked.
+    leader's); `likelier` is the one that is more probably the best than the leader, whose value is
+    better. `n_ranked` have a value that the labels do not contradict, `contradicted` have one that
+    they do.
     """
 
     block: Block
     leader: Row
     certainty: Certainty
     rivals: tuple[Row, ...]
-    contradicted: tuple[Row, ...] = ()
-
-    @property
-    def likelier(self) -> Row | None:
-        """The classifier more probably the best than the leader, whose value is better; or None."""
-        best = self.leader.best
-        if best is None or not self.rivals or (self.rivals[0].best or 0.0) < best + 0.005:
-            return None
-        return self.rivals[0]
-
-    @property
-    def n_ranked(self) -> int:
-        """How many classifiers have a value that the labels do not contradict."""
-        return sum(row.ranks for row in self.block.rows)
+    likelier: Row | None
+    n_ranked: int
+    contradicted: tuple[Row, ...]
 
 
 def verdict(block: Block) -> Verdict | None:
@@ -280,7 +271,10 @@ def verdict(block: Block) -> Verdict | None:
         rivals = [row for row in others if (row.best or 0) >= 0.1]
         rivals.sort(key=lambda row: -(row.best or 0))
     aside = () if certainty in ("alone", "unordered") else [row for row in defined if not row.ranks]
-    return Verdict(block, leader, certainty, tuple(rivals), tuple(aside))
+    above = [row for row in rivals[:1] if (row.best or 0.0) >= (leader.best or 0.0) + 0.005]
+    likelier = above[0] if above and leader.best is not None else None
+    ranked = len(others) + leader.ranks
+    return Verdict(block, leader, certainty, tuple(rivals), likelier, ranked, tuple(aside))
 
 
 def _overlap(a: Row, b: Row) -> bool:

@@ -16,7 +16,6 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
-    Terms,
     name,
     sentence,
     strong,
@@ -132,16 +131,15 @@ def document(report: Report) -> Document:
     return Document(
         "What does the calibration change?",
         report,
-        head=[f"{plural(report['n_items'], 'item')}; fitted to {labels} of {items}{first}"],
+        {
+            "Items": report["n_items"], "Classifiers": len(entries),
+            "Classes": len(report["classes"]), "Fitted to": f"{labels} of {items}{first}",
+        },
         answer=[_answer(report, kind, loss)],
         basis=[
             "The probabilities stay as they are. What is fitted is how sure they are, and so how "
             "often two annotators will disagree."
         ] if alpha else [],
-        facts={
-            "Items": report["n_items"], "Fitted to": items, "Labels": entries[0]["n_labels"],
-            "Classifiers": len(entries), "Classes": len(report["classes"]),
-        },
         body=[
             Section("Losses before and after", [
                 Para("Smaller is better. After: on items that the calibration was not fitted to.",
@@ -157,9 +155,8 @@ def document(report: Report) -> Document:
                 Table(["classifier", "parameter", "what it is", "value"], parameters,
                       "Parameters", "l"),
             ])], on="page"),
-            Section("What the words mean", [Terms(terms)], on="text"),
         ],
         terms=terms,
+        explained=True,
         foot=[made_by(report)],
-        warnings=report["warnings"],
     )  # fmt: skip

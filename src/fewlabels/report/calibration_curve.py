@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import itemgetter
 
-from fewlabels.report.axis import profile
+from fewlabels.report.axis import reliability
 from fewlabels.report.blocks import Report, grouped
 from fewlabels.report.document import (
     Document,
@@ -16,14 +16,12 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
-    Terms,
+    counts,
     name,
     sentence,
 )
-from fewlabels.report.estimates import sizes
 from fewlabels.report.one_classifier import WRITE, spelled
 from fewlabels.report.words import (
-    classes_text,
     count,
     made_by,
     number_format,
@@ -88,16 +86,13 @@ def _curves(report: Report) -> Iterator[Fold]:
                 **one, "from": one["start"], "to": one["end"], "weight": one["share"],
                 "labeled": labeled if one["n_labeled"] >= _ENOUGH else None,
             })  # fmt: skip
-        view = profile({
-            "model": model, "n_items": 0, "missing": 0,
-            "reliability": {"kind": kind, "bins": drawn},
-        })  # fmt: skip
+        drawing = Drawing("reliability", reliability(model, kind, drawn))
         head = ["probability", "items", "mean", "all items", "labels", "labels only"]
         table = Table(head, rows, f"Bins of {model}, {kind}", names=0)
         yield Fold(
             f"{name(model)}: {what}",
             [
-                Group("diagram", [Drawing("reliability", view)], on="page"),
+                Group("diagram", [drawing], on="page"),
                 Fold("The bins in numbers", [table], on="page"),
                 Group("", [table], on="text"),
             ],
@@ -106,11 +101,11 @@ def _curves(report: Report) -> Iterator[Fold]:
 
 
 def _errors(report: Report) -> tuple[Table, str]:
-    """The error of each classifier by all items and by labels, with the test; the first in words.
+    """The error of each classifier by all items and by labels, with the test; the worst in words.
 
     A p-value is known as far as 1,999 simulated labelings tell.
     """
-    write, rows, phrases = number_format([row["value"] for row in report["estimates"]]), [], []
+    write, rows, weighed = number_format([row["value"] for row in report["estimates"]]), [], []
     for row, alone in zip(report["estimates"], report["from_labels"], strict=True):
         p = "-" if alone["p_value"] is None else f"{alone['p_value']:.3f}"
         rows.append([
@@ -124,7 +119,10 @@ def _errors(report: Report) -> tuple[Table, str]:
         elif alone["p_value"] is not None:
             does = "contradict" if alone["p_value"] < _SURE else "do not contradict"
             phrase += f"; its labels {does} its probabilities (p = {p})"
-        phrases.append(f"{phrase}.")
+        told = alone["p_value"] is not None and alone["p_value"] < _SURE
+        weighed.append((told, row["value"] or 0.0, f"{phrase}."))
+    # The weightiest first: whose labels contradict it, then who is off the most.
+    phrases = [phrase for *_, phrase in sorted(weighed, key=itemgetter(0, 1), reverse=True)]
     if left := len(rows) - _MOST_ANSWERS:
         phrases[_MOST_ANSWERS:] = [f"{plural(left, 'more classifier')} below."] * (left > 0)
     head = ["classifier", "all items", "labels only", "debiased", "p-value"]
@@ -142,14 +140,8 @@ def document(report: Report, *, level: int = 0) -> Document:
     return Document(
         "Do the probabilities mean what they say?",
         report,
-        head=[f"{sizes(report)}; {classes_text(report)}; bins: {bins}",
-              *(f"  {line}" for line in report["reading"])],
+        counts(report) | {"Bins": bins},
         answer=[answer],
-        facts={
-            "Items": report["n_items"], "Labels": report["n_labeled"],
-            "Classifiers": len(report["models"]), "Bins": bins,
-            "Positive class": report["positive"] and name(report["positive"]),
-        },
         body=[
             Section("Errors of calibration", [
                 Para(
@@ -173,9 +165,8 @@ def document(report: Report, *, level: int = 0) -> Document:
                 *([Para(f"Not drawn, for the page to stay short: {undrawn}; the JSON has all.",
                         "soft")] if len(curves) > len(drawn) else []),
             ]),
-            Section("What the words mean", [Terms(_TERMS)], on="text"),
         ],
         terms=_TERMS,
+        explained=True,
         foot=[made_by(report)],
-        warnings=report["warnings"],
     )  # fmt: skip

@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from typing import Any
 
 from fewlabels.report.axis import fit_axis
-from fewlabels.report.blocks import CONTRADICTED, Block, Report, Row
+from fewlabels.report.blocks import CONTRADICTED, Block, Report, Row, Verdict, verdict
 from fewlabels.report.diagnostics import Cell, HeatMap
 from fewlabels.report.document import (
     Document,
@@ -25,20 +25,22 @@ from fewlabels.report.document import (
     Para,
     Section,
     Terms,
+    counts,
     name,
     page_only,
+    plain,
     sentence,
+    strong,
 )
 from fewlabels.report.words import (
     about,
-    classes_text,
     enumerated,
     made_by,
+    metric_name,
     number_format,
     percent,
     plural,
     probability,
-    reference_items,
     with_interval,
 )
 
@@ -48,7 +50,7 @@ LEVELS = 3
 MOST_LABELS = 10_000
 """Numbers of labels above this are not stated."""
 
-_MOST_NAMES = 4
+_MOST_NAMES = 3
 _OF_PAIRS = {
     "Difference": "The first classifier's metric minus the second's, on the same items and labels. "
     "What both have in common cancels, so this interval is narrower than those of the two suggest.",
@@ -77,34 +79,83 @@ _TERMS = {
 }
 
 
-def standing_sentence(entry: Mapping[str, Any]) -> str:
-    """The leader by a metric, how sure that is, and which others may be the best.
+_LEADS = {
+    "alone": "{who} is the only {one} {here}",
+    "unordered": "nothing says whether a larger or a smaller {metric} is better; the first {one} "
+    "is {who}",
+    "contradicted": "by {metric}, no {one} is called the best: the labels disagree with what the "
+    "method says of {aside}",
+    "left": "by {metric}, {who} is the only {one} of {rows} that the labels do not contradict",
+    "unranked": "of {n}, {who} has the best estimate by {metric}{overlap}",
+    "clear": "by {metric}, {who} is very probably the best of {n}, with probability {sure}",
+    "likely": "by {metric}, {who} is probably the best of {n}, with probability {sure}",
+    "likelier": "by {metric}, it is open which of {n} is the best: {who} has the best estimate, "
+    "but {likelier} is more probably the best ({surer} against {sure})",
+    "leaning": "by {metric}, {who} looks like the best of {n}, but that is not settled "
+    "(probability {sure})",
+    "open": "by {metric}, none of {n} stands out: {who} has the best estimate, and is the "
+    "best with probability {sure}",
+}
+"""Who is best, as far as that can be said, by `Verdict.certainty`."""
 
-    It never begins with a classifier's name, as a capital letter would change the name.
+
+def _leads(found: Verdict, one: str) -> str:
+    block, leader, likelier = found.block, found.leader, found.likelier
+    metric, rivals = plain(metric_name(block.metric)), len(found.rivals)
+    aside = len(found.contradicted)
+    overlap = f", but the intervals of {plural(rivals, 'other')} overlap with its own"
+    if rivals < 2:
+        overlap = ", but the interval of 1 other overlaps with its own" * rivals
+    open_still = found.certainty in ("leaning", "open") and likelier is not None
+    return _LEADS["likelier" if open_still else found.certainty].format(
+        metric=metric, who=name(leader.model), rows=len(block.rows), one=one,
+        n=plural(found.n_ranked, one), sure=probability(leader.best),
+        here="here" if len(block.rows) == 1 else f"that could be judged by {metric}",
+        overlap=overlap or ", and its interval overlaps with no other",
+        aside="both" if aside == 2 else f"all {aside}",
+        likelier="" if likelier is None else name(likelier.model),
+        surer="" if likelier is None else probability(likelier.best),
+    )  # fmt: skip
+
+
+def standing(
+    found: Verdict, entry: Mapping[str, Any] | None = None, n_unlabeled: int | None = None,
+    one: str = "classifier",
+) -> Iterator[str]:  # fmt: skip
+    """Who leads, how sure that is, how good the leader is, what would settle it, and who else.
+
+    `entry` is the comparison by the metric, where there is one. No phrase begins with a name, as a
+    capital letter would change it.
     """
-    aside = entry.get("contradicted") or ()
-    first, *others = entry["standings"]
-    by, leader = f"by {entry['metric']}, ", name(first["model"])
-    if first["model"] in aside:
-        return f"{by}nobody leads: the labels disagree with all estimates"
-    if len(aside) == len(others):
-        return f"{by}{leader} is the only one that the labels do not contradict"
-    sure, rivals = probability(first["probability_best"]), [s for s in others if s["may_be_best"]]
-    likelier = max(others, key=lambda s: s["probability_best"] or 0.0)
-    if not rivals:
-        says = f"{leader} is ahead of all others (P(best) {sure})"
-    elif (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
-        says = (
-            f"{leader} has the best estimate (P(best) {sure}), but {name(likelier['model'])} is "
-            f"more probably the best ({probability(likelier['probability_best'])})"
-        )
-    else:
-        who = enumerated([name(s["model"]) for s in rivals], _MOST_NAMES)
-        says = f"{leader} leads (P(best) {sure}), but {who} could still be the best"
-    if aside:
-        who = enumerated([*map(name, aside)], _MOST_NAMES)
-        says += f"; not ranked, as the labels contradict it: {who}"
-    return by + says
+    block, leader = found.block, found.leader
+    metric, write = plain(metric_name(block.metric)), block.write
+    yield _leads(found, one)
+    if found.certainty == "contradicted":
+        return
+    whose = f"the {metric} of {name(leader.model)}" if found.likelier else f"its {metric}"
+    ends = f", with a {percent(block.level)} interval from {write(leader.low)} to "
+    yield f"{whose} is estimated at {strong(write(leader.value))}" + (
+        f"{ends}{write(leader.high)}" if leader.low is not None else ""
+    )
+    if found.contradicted:
+        named = [f"{name(row.model)} ({write(row.value)})" for row in found.contradicted]
+        their = "its estimate" if len(named) == 1 else "their estimates"
+        rest = enumerated(named, _MOST_NAMES)
+        yield f"not ranked, as the labels contradict {their}: {rest}"
+    settling, unsettled = "", found.certainty in ("likely", "leaning", "open")
+    if entry and n_unlabeled is not None and (unsettled or found.certainty == "clear"):
+        settling = settling_sentence(entry, n_unlabeled)
+    yield settling
+    # Who is named as what would have to be decided need not be named again.
+    if unsettled and not found.likelier and len(found.rivals) > bool(settling):
+        named = [f"{name(row.model)} ({probability(row.best)})" for row in found.rivals]
+        yield f"others that may be the best: {enumerated(named, _MOST_NAMES)}"
+
+
+def said_of(block: Block, *known: Any) -> str:
+    """What is said of a block in sentences; `known` are what else `standing` takes."""
+    found = verdict(block)
+    return " ".join(map(sentence, filter(None, standing(found, *known)))) if found else ""
 
 
 def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
@@ -126,12 +177,6 @@ def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     if needed["more"] > n_unlabeled:
         more += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
     return f"deciding between it and {second} likely needs about {more}"
-
-
-def _said(entry: Mapping[str, Any], n_unlabeled: int) -> str:
-    """Who leads, and what would settle it where something tells."""
-    phrases = (standing_sentence(entry), settling_sentence(entry, n_unlabeled))
-    return " ".join(sentence(phrase) for phrase in phrases if phrase)
 
 
 def labels_cell(needed: Mapping[str, Any]) -> str:
@@ -163,16 +208,24 @@ def _forest(
     **more: Any,
 ) -> Forest:
     """Rows on one scale, those of `key`, with further columns."""
-    aside = entry.get("contradicted") or ()
-    rows = [
-        Row(s[key], s["value"], s["low"], s["high"], CONTRADICTED if s[key] in aside else "ok")
-        for s in shown
-    ]
-    numbers = [n for row in rows for n in row.numbers] + [0.0] * zero
-    block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
-                  direction=0 if zero else entry["direction"])  # fmt: skip
+    block = _block(entry, key, shown)
+    block = replace(block, direction=0 if zero else block.direction,
+                    rows=tuple(replace(row, best=None) for row in block.rows))  # fmt: skip
+    numbers = [n for row in block.rows for n in row.numbers] + [0.0] * zero
     axis = fit_axis(numbers, (None, None), 4 if zero else 5)
-    return Forest(block, rows, axis, caption, extras=[*columns.items()], zero=zero, **more)
+    return Forest(block, block.rows, axis, caption, extras=[*columns.items()], zero=zero, **more)
+
+
+def _block(entry: Mapping[str, Any], key: str, shown: Sequence[Mapping[str, Any]]) -> Block:
+    """Rows of a comparison, in their order; who may be the best is known of classifiers."""
+    aside, models = entry.get("contradicted") or (), tuple(one[key] for one in shown)
+    rows = tuple(
+        Row(one[key], one["value"], one["low"], one["high"],
+            CONTRADICTED if one[key] in aside else "ok", one.get("probability_best"))
+        for one in shown
+    )  # fmt: skip
+    return Block(entry["metric"], None, rows, entry["confidence_level"],
+                 direction=entry.get("direction", 0), ranking=models)  # fmt: skip
 
 
 def _ranking(entry: Mapping[str, Any], folded: bool) -> Forest:
@@ -209,12 +262,19 @@ def _differences(entry: Mapping[str, Any], folded: bool) -> list[Node]:
 
 def _gaps(report: Report) -> Iterator[Section]:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
+    body: list[Node] = [
+        Para("Largest minus smallest value over the groups, without what chance adds. If the "
+             "interval begins at 0, no two groups differ significantly.", "soft"),
+    ]  # fmt: skip
     for (metric, column), gaps in groupby(report["group_gaps"], itemgetter("metric", "column")):
         rows = [*gaps]
         entry = {"metric": metric, "confidence_level": report["confidence_level"]}
         ends = {end: [gap[end] or "-" for gap in rows] for end in ("largest", "smallest")}
         title = f"{metric} by {name(column)}"
-        yield Section(title, [_forest(entry, "model", rows, ends, f"Gaps of {title}", zero=True)])
+        forest = _forest(entry, "model", rows, ends, f"Gaps of {title}", zero=True)
+        body.append(Section(title, [forest]))
+    if report["group_gaps"]:
+        yield Section("Gaps between groups", body)
 
 
 def together_sentences(entry: Mapping[str, Any]) -> list[str]:
@@ -243,18 +303,13 @@ def _together(
 ) -> Iterator[Section]:
     """The set as a whole, in one group, where it is known; text has no map of what is folded."""
     points = together_sentences(entry)
-    body: list[Node] = [Listing(points)] if points else []
+    body: list[Node] = [Listing(points)]
     if maps and any(p[kind]["value"] is not None for p in entry["pairs"] for kind in _MAPS):
         body.append(Later(partial(_maps, entry, folded, told), on="page" if folded else ""))
-    if body:
-        where = "" if entry["group"] is None else f", {name(entry['group'])}"
-        yield Section(
-            f"All classifiers together{where}",
-            body,
-            aside=f"{percent(entry['confidence_level'])} intervals"
-            if entry["confidence_level"]
-            else "",
-        )
+    where = "" if entry["group"] is None else f", {name(entry['group'])}"
+    level = entry["confidence_level"]
+    aside = f"{percent(level)} intervals" if level else ""
+    yield Section(f"All classifiers together{where}", body, aside)
 
 
 def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
@@ -305,14 +360,20 @@ def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | No
     return HeatMap(caption, corner, shown, shown, cell, ends, notes)
 
 
-def parts(report: Report, brief: Sequence[str], *, told: bool = True) -> list[Node]:
+def parts(
+    report: Report, metrics: Sequence[Block], brief: Sequence[str], *, told: bool = True
+) -> list[Node]:
     """Which classifier is best, and the set as a whole: sections within the estimates' document.
 
     A text says it by the metrics that are `brief`. Without `told` cells of maps have no tooltips.
     """
     entries: Mapping[str, Any] = report.get("comparison") or {}
     unlabeled = report["n_items"] - report["n_labeled"]
-    said = {metric: _said(entry, unlabeled) for metric, entry in entries.items()}
+    said = {
+        block.metric: said_of(block, entries[block.metric], unlabeled)
+        for block in metrics
+        if block.metric in entries
+    }
     best = Section(
         "Which is best?",
         [
@@ -335,9 +396,11 @@ def document(report: Report, level: int = 0) -> Document:
     """All that is said of `Comparisons.to_dict`."""
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     n, labeled = report["n_items"], report["n_labeled"]
-    items = ", ".join(filter(None, (f"{n:,} items, {labeled:,} labeled", reference_items(report))))
     confidence = percent(report["confidence_level"])
-    answer, *said = (_said(one, unlabeled.get(one["group"], 0)) for one in report["comparisons"])
+    answer, *said = (
+        said_of(_block(one, "model", one["standings"]), one, unlabeled.get(one["group"], 0))
+        for one in report["comparisons"]
+    )
     ranked = []
     for words, entry in zip(["", *said], report["comparisons"], strict=True):
         group, folded = entry["group"], level < 1
@@ -353,26 +416,16 @@ def document(report: Report, level: int = 0) -> Document:
     return Document(
         "Which classifier is best?",
         report,
-        head=[f"{items}; {classes_text(report)}"],
+        counts(report),
         answer=[answer],
         basis=[
             f"This rests on {plural(labeled, 'label')} among {plural(n, 'item')}, and on what the "
             f"method {report['method']} infers for the others. "
             f"Intervals of paired differences, and sets, are at {confidence}.",
         ],
-        facts={
-            "Items": n, "Labeled": labeled,
-            "Reference": report["reference"]["n_items"] if report.get("reference") else None,
-            "Classifiers": len(report["comparisons"][0]["standings"]),
-            "Classes": len(report["classes"]),
-        },
         body=[
             *ranked,
-            *([Section("Gaps between groups", [
-                Para("Largest minus smallest value over the groups, without what chance adds. If "
-                     "the interval begins at 0, no two groups differ significantly.", "soft"),
-                *_gaps(report),
-            ])] if report["group_gaps"] else []),
+            *_gaps(report),
             *([Para("Some tables and maps are left out, for the page to stay short; the JSON has "
                     "all.", "soft", on="page")] if level else []),
             *(
@@ -385,7 +438,6 @@ def document(report: Report, level: int = 0) -> Document:
             ),
         ],
         terms=_TERMS,
-        foot=[*(f"{term}: {text.split('. ')[0].rstrip('.')}." for term, text in _TERMS.items()),
-              made_by(report)],
-        warnings=report["warnings"],
+        explained=True,
+        foot=[made_by(report)],
     )  # fmt: skip

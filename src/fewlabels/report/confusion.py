@@ -18,6 +18,7 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
+    counts,
     name,
     page_only,
     plain,
@@ -171,12 +172,7 @@ def document(report: Matrix) -> Document:
     return Document(
         "What do the classifiers mix up?",
         report,
-        head=[f"{plural(report['n_items'], 'item')}, {count(report['n_labeled'])} labeled"],
-        facts={
-            "Items": report["n_items"],
-            "Labeled": report["n_labeled"],
-            "Classes": len(report["classes"]),
-        },
+        counts(report),
         body=matrices(report),
         foot=[f"{made_by(report)}; {percent(report['confidence_level'])} intervals"],
     )
@@ -199,13 +195,10 @@ def disagreements(report: Mapping[str, Any]) -> Document:
     return Document(
         "Where do classifiers and labels differ?",
         report,
-        head=[
-            f"{plural(total, 'disagreement')} on {plural(report['n_items'], 'item')}: "
-            f"{count(with_label)} with the label ({count(report['suspect'])} labels suspect), "
-            f"{count(total - with_label)} between classifiers that are "
-            f"{percent(report['confident'])} sure"
-        ],
-        facts={"Items": report["n_items"], "Labeled": report["n_labeled"], "Differ": total,
-               "Labels suspect": report["suspect"]},
+        counts(report) | {
+            "Disagreements": total, "With the label": with_label,
+            "Labels suspect": report["suspect"],
+            f"Between classifiers that are {percent(report['confident'])} sure": total - with_label,
+        },
         body=[Section("The most telling", [table, *left])] if total else [],
     )  # fmt: skip

@@ -29,14 +29,20 @@ from fewlabels.report.one_classifier import (
     RATES,
     WRITE,
     about_one,
-    rate_name,
     score_writer,
     spelled,
 )
-from fewlabels.report.words import capital, count, escape_control, percent, with_interval
+from fewlabels.report.words import (
+    capital,
+    count,
+    escape_control,
+    metric_name,
+    percent,
+    with_interval,
+)
 
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
-_MOST_COLUMNS = 61
+_OF_WIDTH = 0.77  # Of the picture, with what is left beside it.
 _LABEL = 5
 
 HEIGHT = 300
@@ -163,7 +169,7 @@ def _points(curve: Curve, band: str, report: Report) -> Group:
     for x, *numbers, cut in map(curve.at, kind.places):
         rate, ends = parted(spelled(*numbers))
         rows.append([percent(x), strong(rate), ends, write(cut)])
-    head = [rate_name(kind.x), rate_name(kind.y), f"[{band}]", "threshold"]
+    head = [metric_name(kind.x), metric_name(kind.y), f"[{band}]", "threshold"]
     table = Table(head, rows, kind.title, sides="rrlr", style="points")
     area = f"{kind.area} {with_interval(curve.area, WRITE)}"
     return Group("", [Section(kind.title, [table], aside=area)])
@@ -214,7 +220,7 @@ def _scores(report: Report, picture: Mapping[str, Any]) -> Iterator[Node]:
 
 def _picture(curve: Curve, band: str, width: int) -> Iterator[str]:
     """The curve and its band, eleven rows high, both axes from 0 to 1."""
-    quarter = (min(_MOST_COLUMNS, width - _LABEL - 2) - 1) // 4
+    quarter = int(_OF_WIDTH * width) // 4
     # Rows of the median and of both ends of the band; -1 where one is not known.
     heights = [
         [
@@ -223,7 +229,7 @@ def _picture(curve: Curve, band: str, width: int) -> Iterator[str]:
         ]
         for k in range(4 * quarter + 1)
     ]
-    yield rate_name(curve.kind.y)
+    yield metric_name(curve.kind.y)
     for row in reversed(range(_ROWS + 1)):
         label = f"{row / _ROWS:.1f}" if row % 2 == 0 else ""
         cells = (
@@ -234,7 +240,7 @@ def _picture(curve: Curve, band: str, width: int) -> Iterator[str]:
     yield " " * _LABEL + " +" + ("-" * (quarter - 1) + "+") * 4
     ticks = "0" + "".join(f"{tick:>{quarter}}" for tick in ("0.25", "0.5", "0.75", "1"))
     yield " " * (_LABEL + 2) + ticks
-    yield " " * (_LABEL + 2) + f"{rate_name(curve.kind.x)}   (o median, : {band})"
+    yield " " * (_LABEL + 2) + f"{metric_name(curve.kind.x)}   (o median, : {band})"
 
 
 # --- what is drawn --------------------------------------------------------------------------------
@@ -261,7 +267,7 @@ def line_view(
 def curve_view(curve: Curve, report: Report) -> View:
     """A curve with its band; chance is the prevalence, or the diagonal of a ROC plot."""
     kind, write, panel = curve.kind, score_writer(report), Panel(_UNIT, _UNIT, HEIGHT)
-    x_name, y_name = rate_name(kind.x), rate_name(kind.y)
+    x_name, y_name = metric_name(kind.x), metric_name(kind.y)
 
     def describe(x: float, *numbers: Any) -> str:
         *rates, cut = numbers
@@ -307,7 +313,7 @@ def rate_views(
         value, low, high = (rates[key][end] for end in ("value", "low", "high"))
         at = value[cuts.index(marked[0])] if marked else None
         view = _score_view(
-            panel, f"{capital(rate_name(key))} by threshold", rate_name(key), report,
+            panel, f"{capital(metric_name(key))} by threshold", metric_name(key), report,
             [*zip(cuts, value, low, high, strict=True)],
             points=[] if marked is None or at is None else [(marked[0], at, marked[1])],
         )  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Any
 from fewlabels.errors import listed
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Drawing, Node, Para, Section, Table, name, plain
-from fewlabels.report.words import plural
 
 _KINDS = {
     "label": "labels", "item": "item", "probability": "probabilities",
@@ -21,27 +20,21 @@ _KINDS = {
 }  # fmt: skip
 """How the role of a column begins -> what all such columns are called."""
 
+_COUNTS = {
+    "Items": "n_items", "Labeled": "n_labeled", "Classifiers": "n_models", "Classes": "n_classes",
+}  # fmt: skip
 _MOST_COLUMNS, _MOST_ROWS = 12, 21
 
 
 def document(report: Report) -> Document:
     """All that is said of `Diagnosis.to_dict`."""
-    counts, positive, command = report["counts"], report["positive"], report["command"]
-    written = {
-        "n_items": plural(counts.get("n_items", 0), "item"),
-        "n_labeled": f"{counts.get('n_labeled', 0):,} labeled",
-        "n_models": plural(counts.get("n_models", 0), "classifier"),
-        "n_classes": f"{counts.get('n_classes', 0):,} classes",
-    }
-    numbers = ", ".join(text for key, text in written.items() if key in counts)
-    head = name(report["name"]) + f": {numbers}" * bool(numbers)
+    found, positive, command = report["counts"], report["positive"], report["command"]
     commands = [command] if command else []
     if command and "--columns columns.toml" in command:
         commands.insert(0, f"fewlabels doctor {shlex.quote(report['name'])} --write columns.toml")
     following: list[Node] = [Para(f"`{one}`", on="page") for one in commands]
     following += [Drawing("", None, lines=partial(_lines, one)) for one in commands]
     sections: dict[str, Sequence[Node]] = {
-        "Recognised": [Para(f"  {plain(line)}") for line in report["reading"]],
         "Columns": [*_columns(report["roles"])],
         "Evidence (log-odds of a role: more is surer, 0 is not used)":
             [*_evidence(report["evidence"])],
@@ -52,11 +45,12 @@ def document(report: Report) -> Document:
     return Document(
         "Can these data be used?",
         report,
-        head=[head if positive is None else f"{head}; positive: {name(positive)}"],
-        facts={"Items": counts.get("n_items"), "Labeled": counts.get("n_labeled"),
-               "Classifiers": counts.get("n_models"), "Classes": counts.get("n_classes"),
-               "Positive class": None if positive is None else name(positive)},
-        body=[Section(title, nodes) for title, nodes in sections.items() if nodes],
+        {
+            "File": name(report["name"]),
+            **{what: found.get(key) for what, key in _COUNTS.items()},
+            "Positive": None if positive is None else name(positive),
+        },
+        body=[Section(title, nodes) for title, nodes in sections.items()],
     )  # fmt: skip
 
 
@@ -78,8 +72,7 @@ def _columns(roles: Mapping[str, str]) -> Iterator[Table]:
         if names := [column for column, role in roles.items() if role.startswith(kind)]:
             rows.append([title, listed(names, _MOST_COLUMNS)])
     rows += [[c, role] for c, role in roles.items() if not role.startswith(tuple(_KINDS))]
-    if rows:
-        yield Table(["", ""], rows, "Columns by their role", "l", names=0, wrapped=True)
+    yield Table(["", ""], rows, "Columns by their role", "l", names=0, wrapped=True)
 
 
 def _evidence(evidence: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
@@ -90,9 +83,8 @@ def _evidence(evidence: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
         if one["runner_up_score"] and one["runner_up_score"] > 0:
             what += f", else {one['runner_up']} {one['runner_up_score']:+g}"
         rows.append([one["column"] or "(no name)", f"{what}: {one['reason']}"])
-    if rows:
-        yield Table(["", ""], rows, "Evidence for the role of each column", "l", wrapped=True,
-                    most=_MOST_ROWS)  # fmt: skip
+    yield Table(["", ""], rows, "Evidence for the role of each column", "l", wrapped=True,
+                most=_MOST_ROWS)  # fmt: skip
 
 
 def _balance(balance: Mapping[str, Any]) -> Iterator[Table]:

@@ -119,11 +119,8 @@ class HeatMap:
         return Drawing("heat", replace(self, told=told), caption, self.lines)
 
 
-def error_map(report: Report) -> HeatMap | None:
-    """Error rates by domain and classifier; None where the report has none."""
-    rates = (report.get("votes") or {}).get("error_rates")
-    if not rates:
-        return None
+def error_map(rates: Mapping[str, Any]) -> HeatMap:
+    """Error rates by domain and classifier."""
     models, domains = rates["models"], rates["domains"]
     defined = [v for row in rates["value"] for v in row if v is not None]
     top = max(defined, default=0.0) or 1.0
@@ -224,9 +221,7 @@ def partition(report: Report) -> tuple[str, tuple[str, ...], bool] | None:
 
 def rates(report: Report, most: int) -> list[Node]:
     """Error rates by domain and classifier, where they fit; `most` columns say more."""
-    chart = error_map(report)
-    if chart is None:
-        return []
+    chart = error_map(report["votes"]["error_rates"])
     notes = "".join(f"; {note}" for note in chart.notes)
     more = ""
     if len(chart.columns) <= most:
@@ -243,6 +238,7 @@ def rates(report: Report, most: int) -> list[Node]:
 def alike(report: Report, most: int) -> list[Node]:
     """Which domains or classifiers share error rates: the likeliest grouping, and by pairs."""
     groups, charts = partition(report), similarity_maps(report)
+    over_others = "error_rates" in (report.get("votes") or ())
     parts: list[Node] = []
     if groups is not None:
         heading, points = sentence(groups[0]), Listing([*map(plain, groups[1])])
@@ -258,7 +254,7 @@ def alike(report: Report, most: int) -> list[Node]:
             ]  # fmt: skip
     for chart in charts:
         others = "classifiers" if chart.corner[0] == "domain" else "domains"
-        over = f", on average over the {others}" if error_map(report) else ""
+        over = f", on average over the {others}" if over_others else ""
         notes = "".join(f"; {note}" for note in chart.notes)
         about = (
             f"The probability that two of them share their error rates{over}{notes}. Those alike "
@@ -270,11 +266,8 @@ def alike(report: Report, most: int) -> list[Node]:
     return [Section("Which are alike", parts)] if parts else []
 
 
-def members(report: Report) -> list[Node]:
+def members(weights: Sequence[Mapping[str, Any]]) -> list[Node]:
     """The members of a mixture with their shares, the largest first; of many the rest together."""
-    weights = (report.get("diagnostics") or {}).get("answered_by")
-    if not weights:
-        return []
     weights = sorted(weights, key=lambda member: -member["share"])
     shares = [(member["member"], member["share"]) for member in weights]
     others = shares[_MOST_MEMBERS:]
@@ -283,7 +276,8 @@ def members(report: Report) -> list[Node]:
         shares = [*shares[:_MOST_MEMBERS], rest]
     table = Table(
         ["Part", "Share"], [[member, probability(share)] for member, share in shares],
-        "Share of each part in the answer", bars=[share for _, share in shares], widest=36,
+        "Share of each part in the answer", bars=[share for _, share in shares], full=1.0,
+        widest=36,
     )  # fmt: skip
     return [Section("What the answer rests on", [Para(sentence(plain(weights[0]["says"]))), table])]
 
@@ -301,11 +295,8 @@ def reference_trust(report: Report) -> str | None:
     return f"the labels {hardly}support the reference data: weight {share}"
 
 
-def anytime(report: Report) -> list[Node]:
+def anytime(entry: Mapping[str, Any]) -> list[Node]:
     """Intervals that hold whenever one stops."""
-    entry = (report.get("diagnostics") or {}).get("anytime")
-    if not entry:
-        return []
     ends: Mapping[str, Mapping[str, Sequence[float]]] = entry["intervals"]
     about = (
         "Intervals that stay valid however often you look and whenever you stop "

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from fewlabels.report.words import escape_control
+from fewlabels.errors import gravest_first
+from fewlabels.report.words import escape_control, plural
 
 On = Literal["", "page", "text"]
 Role = Literal["", "title", "soft", "warning", "error", "good"]
@@ -154,12 +155,12 @@ class Table(Node):
     """Rows of cells; the first `names` columns are names of the data.
 
     `sides` has "l" or "r" for each column, the last one for all that follow. `caption` says what
-    the table is to who cannot see it. `bars` has a share for each row (None: none), shown as a bar
-    in `bar_at`; `chips` a status for each row, beside its name; `places` where a row stands on the
-    figures of its section, in percent across, which a slider goes through. A terminal has the
-    first `most` rows, and shortens names to at most `widest` columns; `wrapped` cells on the left
-    take lines. Where it is too narrow, intervals behind the first go, then columns; with `whole`
-    nothing goes, and each row is a list.
+    the table is to who cannot see it. `bars` has a number for each row (None: none), shown as a bar
+    in `bar_at`, which is full at `full`, or at the largest; `chips` a status for each row, beside
+    its name; `places` where a row stands on the figures of its section, in percent across, which a
+    slider goes through. A terminal has the first `most` rows, and shortens names to at most
+    `widest` columns; `wrapped` cells on the left take lines. Where it is too narrow, intervals
+    behind the first go, then columns; with `whole` nothing goes, and each row is a list.
     """
 
     head: Sequence[str]
@@ -169,6 +170,7 @@ class Table(Node):
     names: int = 1
     bars: Sequence[float | None] = ()
     bar_at: int = 1
+    full: float | None = None
     chips: Sequence[str] = ()
     places: Sequence[float] = ()
     note: str = ""
@@ -177,6 +179,12 @@ class Table(Node):
     style: str = ""
     wrapped: bool = False
     whole: bool = False
+
+    @property
+    def shares(self) -> list[float | None]:
+        """How far each bar goes, from 0 to 1."""
+        full = self.full or max((bar or 0.0 for bar in self.bars), default=0.0) or 1.0
+        return [bar and bar / full for bar in self.bars]
 
     def side(self, column: int) -> str:
         """On which side a column is set."""
@@ -257,44 +265,101 @@ class Section(Node):
 class Document:
     """All that is said of a result.
 
-    `title` is the question that it answers; `head` the first lines of a text (what was read, by
-    which method); `answer` and `basis` are paragraphs; `facts` are counts, empty ones left out;
-    `warnings` are those of the report; `body` is the answer in full, `more` what a part of another
-    page leaves out; `terms` explain the words; `foot` ends a text.
+    `title` is the question that it answers; `answer` and `basis` are paragraphs; `facts` are counts
+    and names, with which a page and a text begin, those that are None left out (see `counts`);
+    `body` is the answer in full, `more` what a part of another page leaves out; `terms` explain the
+    words, in a text where they are `explained`; `foot` ends a text; `warnings` are those of the
+    report if no others are given.
     """
 
     title: str
     report: Mapping[str, Any]
-    head: Sequence[str] = ()
+    facts: Mapping[str, Any]
     answer: Sequence[str] = ()
     basis: Sequence[str] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
     body: Sequence[Node] = ()
     more: Sequence[Node] = ()
     terms: Mapping[str, str] = field(default_factory=dict)
+    explained: bool = False
     foot: Sequence[str] = ()
-    warnings: Sequence[str] = ()
-    deciding: Any = None
+    warnings: Sequence[str] | None = None
+
+    @property
+    def reading(self) -> list[str]:
+        """What was taken for what, where nobody had said it."""
+        return [*map(plain, self.report.get("reading") or ())]
+
+    @property
+    def noted(self) -> list[str]:
+        """The warnings, the gravest first, none with its status and once more without it."""
+        every = self.report.get("warnings") if self.warnings is None else self.warnings
+        reasons = {text.partition(": ")[2] for text in every or ()}
+        return gravest_first(text for text in every or () if text not in reasons)
+
+
+def counts(report: Mapping[str, Any]) -> dict[str, Any]:
+    """How much a report is about: items, labels, classifiers and classes; what has none is None."""
+    positive, reference = report.get("positive"), report.get("reference") or {}
+    return {
+        "Classifier": name(report["model"]) if "model" in report else None,
+        "Items": report.get("n_items"), "Labeled": report.get("n_labeled"),
+        "With counts of annotators": report.get("n_annotated") or None,
+        "Reference items": reference.get("n_items"),
+        "Classifiers": len(report["models"]) if "models" in report else None,
+        "Classes": len(report["classes"]) if "classes" in report else None,
+        "Positive": None if positive is None else name(positive),
+    }  # fmt: skip
+
+
+def in_line(facts: Mapping[str, Any]) -> str:
+    """Facts in a line: counts, whose headings are those of several, behind what comes before them.
+
+    Examples
+    --------
+    >>> in_line({"File": "a.csv", "Items": 1_000, "Bins": "wide", "Classes": 1, "Judges": None})
+    'a.csv: 1,000 items, 1 class; bins: wide'
+    """
+    sizes, named, first = list[str](), list[str](), ""
+    for heading, fact in facts.items():
+        many = heading[:1].lower() + heading[1:]
+        one = re.sub(r"(?<=ss)es\b|(?<!s)s\b", "", many, count=1)
+        if isinstance(fact, int):
+            sizes.append(plural(fact, one, many))
+        elif fact is not None and not (sizes or named or first):
+            first = fact
+        elif fact is not None:
+            named.append(f"{many}: {fact}")
+    line = "; ".join(filter(None, [", ".join(sizes), *named]))
+    return ": ".join(filter(None, [first, line]))
 
 
 def shortened(document: Document, most: int) -> Document:
     """The document with so many parts of its body, the first ones, and nothing folded away."""
     left = iter(range(most))
 
-    def kept(parts: Iterable[Node]) -> Iterator[Node]:
-        for part in shown(parts, "page"):
+    def first(parts: Iterable[Node]) -> Iterator[Node]:
+        for part in parts:
             if not isinstance(part, Group | Fold | Section):
                 yield from [part] * (next(left, None) is not None)
             elif not isinstance(part, Fold) or part.open:
-                inside = [*kept(part.body)]
-                yield from [replace(part, body=inside)] * bool(inside)
+                yield replace(part, body=[*first(part.body)])
 
     more = Para("There is more on the page that `save_html` writes.", "soft")
-    return replace(document, body=[*kept(document.body), more])
+    return replace(document, body=[*first(shown(document.body, "page")), more])
 
 
 def shown(parts: Iterable[Node], where: On = "") -> Iterator[Node]:
-    """The parts that a page or a text has, or all of both."""
+    """The parts that a page or a text has, or all of both, without those that hold nothing."""
     for part in parts:
-        if part.on in ("", where or part.on):
-            yield from shown(part.make(), where) if isinstance(part, Later) else [part]
+        if part.on not in ("", where or part.on):
+            continue
+        match part:
+            case Later():
+                yield from shown(part.make(), where)
+            case Group() | Fold() | Section():
+                if body := [*shown(part.body, where)]:
+                    yield replace(part, body=body)
+            case Listing(items=[]) | Table(rows=[]):
+                continue
+            case _:
+                yield part

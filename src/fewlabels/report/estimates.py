@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fewlabels.errors import decides
 from fewlabels.report import comparison, confusion
 from fewlabels.report import diagnostics as beside
 from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import (
     ENDS,
     NOT_APPLICABLE,
+    PREFERENCES,
     Block,
     Report,
     Verdict,
@@ -33,19 +33,21 @@ from fewlabels.report.document import (
     Section,
     Table,
     Terms,
+    counts,
+    in_line,
     name,
     page_only,
     plain,
     sentence,
-    strong,
 )
 from fewlabels.report.words import (
+    capital,
     count,
     enumerated,
+    metric_name,
     percent,
     plural,
     probability,
-    reference_items,
     share,
 )
 
@@ -106,35 +108,6 @@ _LEVELS = (
 LEVELS = len(_LEVELS)
 
 
-def sizes(report: Report) -> str:
-    """How many items there are, and how many labeled ones."""
-    return f"{plural(report['n_items'], 'item')}, {count(report['n_labeled'])} labeled"
-
-
-def headline(report: Report) -> list[str]:
-    """What was read: how much, and which column was taken for what where nobody had said it."""
-    annotated, positive = report.get("n_annotated"), report.get("positive")
-    facts = [
-        sizes(report),
-        f"{annotated:,} with counts of annotators" if annotated else "",
-        reference_items(report),
-        plural(len(report["models"]), "classifier"),
-        plural(len(report["classes"]), "class", "classes"),
-    ]
-    known = "" if positive is None else f"; positive: {name(positive)}"
-    reading = (f"  {plain(line)}" for line in report.get("reading") or ())
-    return [", ".join(filter(None, facts)) + known, *reading]
-
-
-def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
-    """The warning that decides how far to trust the estimates, if any does, and the others."""
-    every: Sequence[str] = report.get("warnings") or ()
-    # A warning may come twice, once with the status that it is the reason of.
-    reasons = {text.partition(": ")[2] for text in every}
-    others = [text for text in every if text not in reasons]
-    return (others[0], others[1:]) if others and decides(others[0]) else (None, others)
-
-
 def document(report: Report, level: int = 0) -> Document:
     """All that is said of `Estimates.report`, with less on the page at each level."""
     room = _LEVELS[level]
@@ -148,7 +121,6 @@ def document(report: Report, level: int = 0) -> Document:
     shown = [block for block in shown if block.metric not in unknown]
     metrics = [block for block in shown if block.group is None]
     leading = verdict(metrics[0]) if metrics else None
-    first, notes = warnings(report)
     rows = [row for block in shown for row in block.rows]
     applies = any(row.status == NOT_APPLICABLE for row in rows)
     hits = [
@@ -156,50 +128,45 @@ def document(report: Report, level: int = 0) -> Document:
         for row in rows
         if row.truth is not None and row.low is not None and row.high is not None
     ]
-    asked = report.get("asked")
+    explained = tuple(f"{NOT_APPLICABLE}: {one.metric} " for one in metrics if one.lacks)
+    asked, votes, known = (report.get(key) or {} for key in ("asked", "votes", "diagnostics"))
     brief = [
         block.metric for k, block in enumerate(metrics)
-        if asked is None or k < FIRST or block.metric in asked
+        if report.get("asked") is None or k < FIRST or block.metric in asked
     ]  # fmt: skip
     signs = ", x truth, * both" if any(block.has_truth for block in metrics) else ""
     against = ""
     if report.get("against") == "distribution":
         against = " against the distribution of annotators' labels"
     terms = dict(_TERMS)
-    for term, known in (("P(best)", report.get("best")), ("Truth", hits)):
-        if not known:
+    for term, needed in (("P(best)", report.get("best")), ("Truth", hits)):
+        if not needed:
             del terms[term]
     return Document(
         "How good are the classifiers?",
         report,
-        head=headline(report),
+        counts(report),
         answer=[" ".join(map(sentence, _answer(report, shown, leading)))],
         basis=[" ".join(_basis(report, leading, hits))],
-        facts={
-            "Items": report["n_items"], "Labeled": report["n_labeled"],
-            "Annotated": report.get("n_annotated") or None,
-            "Reference": report["reference"]["n_items"] if report.get("reference") else None,
-            "Classifiers": len(report["models"]), "Classes": len(report["classes"]),
-            "Positive class": None if report.get("positive") is None else name(report["positive"]),
-            "Method": report.get("method_info", {}).get("title") or report["method"],
-        },
         body=[
             page_only(_glance, metrics, report),
             *_metrics(report, shown, brief, room),
             *_unshown(report, unknown, unfit),
-            *beside.anytime(report),
+            *(beside.anytime(known["anytime"]) if known.get("anytime") else ()),
             *_statuses(report, shown),
             page_only(_all_estimates, report, shown, room, known=bool(hits)),
         ],
         more=[
             # The answer has said it by the first metric.
-            *comparison.parts(report, brief[1:], told=len(report["models"]) <= room.mapped),
-            *beside.rates(report, room.mapped),
-            *confusion.parts(report),
-            *beside.alike(report, room.mapped),
+            *comparison.parts(
+                report, metrics, brief[1:], told=len(report["models"]) <= room.mapped
+            ),
+            *(beside.rates(report, room.mapped) if votes.get("error_rates") else ()),
+            *(confusion.parts(report) if votes or report.get("confusion") else ()),
+            *(beside.alike(report, room.mapped) if votes or known.get("partition") else ()),
             page_only(_classes, report),
             page_only(_profiles, report, metrics, leading, room),
-            *beside.members(report),
+            *(beside.members(known["answered_by"]) if known.get("answered_by") else ()),
             page_only(beside.method, report),
         ],
         terms=terms,
@@ -209,8 +176,10 @@ def document(report: Report, level: int = 0) -> Document:
             f"{plain(report['method'])}, seed {report['seed']}, fewlabels {report['fewlabels']}; "
             f"classes: {enumerated([*map(plain, report['classes'])], _MOST_CLASSES)}",
         ],
-        warnings=[text for text in notes if applies or not text.startswith(NOT_APPLICABLE)],
-        deciding=first,
+        warnings=[
+            text for text in report.get("warnings") or ()
+            if not text.startswith(explained) and (applies or not text.startswith(NOT_APPLICABLE))
+        ],
     )  # fmt: skip
 
 
@@ -223,75 +192,15 @@ def _answer(report: Report, shown: Sequence[Block], found: Verdict | None) -> It
         yield "there are no estimates in this report"
         return
     if found is None:
-        metric, reason = plain(shown[0].metric), shown[0].rows[0].reason
+        metric, reason = plain(metric_name(shown[0].metric)), shown[0].rows[0].reason
         yield (
             f"none of the {plural(len(report['models']), 'classifier')} could be judged by "
             f"{metric}: the metric is {reason} here"
         )
         return
-    block, leader = found.block, found.leader
-    metric, write = plain(block.metric), block.write
-    yield _leads(found)
-    if found.certainty != "contradicted":
-        whose = f"the {metric} of {name(leader.model)}" if found.likelier else f"its {metric}"
-        ends = f", with a {percent(block.level)} interval from {write(leader.low)} to "
-        yield f"{whose} is estimated at {strong(write(leader.value))}" + (
-            f"{ends}{write(leader.high)}" if leader.low is not None else ""
-        )
-        if found.contradicted:
-            named = [f"{name(row.model)} ({write(row.value)})" for row in found.contradicted]
-            their = "its estimate" if len(named) == 1 else "their estimates"
-            rest = enumerated(named, _MOST_NAMES)
-            yield f"not ranked, as the labels contradict {their}: {rest}"
-    entry, settling = (report.get("comparison") or {}).get(block.metric), ""
-    unsettled = found.certainty in ("likely", "leaning", "open")
-    if entry and (unsettled or found.certainty == "clear"):
-        unlabeled = report["n_items"] - report["n_labeled"]
-        settling = comparison.settling_sentence(entry, unlabeled)
-    yield settling
-    # Who is named as what would have to be decided need not be named again.
-    if unsettled and not found.likelier and len(found.rivals) > bool(settling):
-        named = [f"{name(row.model)} ({probability(row.best)})" for row in found.rivals]
-        yield f"others that may be the best: {enumerated(named, _MOST_NAMES)}"
-    yield _open_groups([b for b in shown if b.metric == block.metric and b.group is not None])
-
-
-_LEADS = {
-    "alone": "{who} is the only classifier {here}",
-    "unordered": "nothing says whether a larger or a smaller {metric} is better; the first "
-    "classifier is {who}",
-    "contradicted": "by {metric}, no classifier is called the best: the labels disagree with what "
-    "the method says of {aside}",
-    "left": "by {metric}, {who} is the only classifier of {rows} that the labels do not contradict",
-    "unranked": "of {n}, {who} has the best estimate by {metric}{overlap}",
-    "clear": "by {metric}, {who} is very probably the best of {n}, with probability {sure}",
-    "likely": "by {metric}, {who} is probably the best of {n}, with probability {sure}",
-    "likelier": "by {metric}, it is open which of {n} is the best: {who} has the best estimate, "
-    "but {likelier} is more probably the best ({surer} against {sure})",
-    "leaning": "by {metric}, {who} looks like the best of {n}, but that is not settled "
-    "(probability {sure})",
-    "open": "by {metric}, none of {n} stands out: {who} has the best estimate, and is the "
-    "best with probability {sure}",
-}
-"""Who is best, as far as that can be said, by `Verdict.certainty`."""
-
-
-def _leads(found: Verdict) -> str:
-    block, leader, likelier = found.block, found.leader, found.likelier
-    metric, rivals, aside = plain(block.metric), len(found.rivals), len(found.contradicted)
-    overlap = f", but the intervals of {plural(rivals, 'other')} overlap with its own"
-    if rivals < 2:
-        overlap = ", but the interval of 1 other overlaps with its own" * rivals
-    sure = found.certainty in ("leaning", "open") and likelier is not None
-    return _LEADS["likelier" if sure else found.certainty].format(
-        metric=metric, who=name(leader.model), rows=len(block.rows),
-        n=plural(found.n_ranked, "classifier"), sure=probability(leader.best),
-        here="here" if len(block.rows) == 1 else f"that could be judged by {metric}",
-        overlap=overlap or ", and its interval overlaps with no other",
-        aside="both" if aside == 2 else f"all {aside}",
-        likelier="" if likelier is None else name(likelier.model),
-        surer="" if likelier is None else probability(likelier.best),
-    )  # fmt: skip
+    entry = (report.get("comparison") or {}).get(found.block.metric)
+    yield from comparison.standing(found, entry, report["n_items"] - report["n_labeled"])
+    yield _open_groups([b for b in shown if b.metric == found.block.metric and b.group is not None])
 
 
 def _open_groups(groups: Sequence[Block]) -> str:
@@ -360,7 +269,7 @@ def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Itera
         if found.certainty != "contradicted" and leader.truth is not None:
             yield (
                 "The true labels of these data are known, and were kept from the method: the "
-                f"{plain(block.metric)} of {name(leader.model)} truly is "
+                f"{plain(metric_name(block.metric))} of {name(leader.model)} truly is "
                 f"{block.write(leader.truth)}."
             )
     if hits:
@@ -401,7 +310,7 @@ def _metrics(
     metrics = [block for block in shown if block.group is None]
     groups = [block for block in shown if block.group is not None]
     for block in metrics:
-        about = "; ".join(filter(None, (plain(block.description), block.preference)))
+        about = "; ".join(filter(None, (plain(block.description), PREFERENCES[block.direction])))
         columns: dict[str, list[Block]] = {}
         for one in groups:
             if one.metric == block.metric:
@@ -411,6 +320,7 @@ def _metrics(
             [
                 *([Para(sentence(about), "soft")] if about else []),
                 _forest(block, common_axis([block]), room),
+                *(_missing(report.get("warnings") or (), block) if block.lacks else ()),
                 *(
                     page_only(_by, column, parts, block, report, room)
                     for column, parts in columns.items()
@@ -419,7 +329,7 @@ def _metrics(
             on="" if block.metric in brief else "page",
         )
     order = [row.model for row in metrics[0].ranked()] if metrics else []
-    about_groups = {size["group"]: sizes(size) for size in report.get("groups", ())}
+    about_groups = {size["group"]: in_line(counts(size)) for size in report.get("groups", ())}
     for block in (one for one in groups if one.metric in brief):
         axis = common_axis(one for one in groups if one.metric == block.metric)
         yield Section(
@@ -438,10 +348,21 @@ def _metrics(
 
 
 def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None = None) -> Forest:
-    rows = block.ranked() if order is None else block.in_order(order)
+    every = block.ranked() if order is None else block.in_order(order)
+    rows = [row for row in every if row.status != NOT_APPLICABLE] or every
     where = "all items" if block.group is None else plain(block.group)
     return Forest(block, rows, axis, f"{block.metric}, {where}", ends=room.ends,
                   folded=room.folded)  # fmt: skip
+
+
+def _missing(warnings: Sequence[str], block: Block) -> Iterator[Para]:
+    """Which classifiers a metric is not applicable to, and why, in place of their rows."""
+    without = [name(row.model) for row in block.rows if row.status == NOT_APPLICABLE]
+    start, metric = f"{NOT_APPLICABLE}: {block.metric} ", capital(plain(metric_name(block.metric)))
+    why = [
+        f"{metric} {plain(one.removeprefix(start))}" for one in warnings if one.startswith(start)
+    ]
+    yield Para(" ".join(map(sentence, why or [f"not applicable to {enumerated(without, 12)}"])))
 
 
 def _by(
@@ -452,7 +373,7 @@ def _by(
     labeled = {size["group"]: size["n_labeled"] for size in every if size["group"] is not None}
     places = [block, *parts]
     rows = [{row.model: row for row in one.rows} for one in places]
-    models = [row.model for row in block.ranked()]
+    models = [row.model for row in block.ranked() if row.status != NOT_APPLICABLE]
     panels = []
     for model in models[: max(_FEWEST_PANELS, room.group_rows // len(places))]:
         groups = [
@@ -483,14 +404,15 @@ def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> It
         )
         if metrics
     ]
-    if points:
-        yield Section("Without a value", [*map(Para, points)])
+    yield Section("Without a value", [*map(Para, points)])
 
 
 def _statuses(report: Report, shown: Sequence[Block]) -> list[Node]:
     """What the statuses mean."""
     statuses = dict(status_notes(report, shown))
-    return [Section("What a status means", [Terms(statuses)])] if statuses else []
+    if any(row.status != NOT_APPLICABLE for block in shown for row in block.rows):
+        statuses.pop(NOT_APPLICABLE, None)  # said where the rows would be
+    return [Section("What a status means", [Terms(statuses)] * bool(statuses))]
 
 
 def _all_estimates(
@@ -616,8 +538,4 @@ def predictions(report: Report) -> Document:
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
         rows.append([model, " and ".join(kinds) or "no predictions"])
     table = Table(["", "gives"], rows, "What each classifier gives", "l", widest=40)
-    return Document(
-        "What was read?", report, head=headline(report), body=[table],
-        facts={"Items": report["n_items"], "Labeled": report["n_labeled"],
-               "Classes": len(report["classes"])},
-    )  # fmt: skip
+    return Document("What was read?", report, counts(report), body=[table])

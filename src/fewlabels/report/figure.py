@@ -18,7 +18,7 @@ from warnings import catch_warnings, filterwarnings
 from fewlabels.errors import MissingExtraError, UsageError, unknown
 from fewlabels.report import document as said
 from fewlabels.report.axis import Axis, View
-from fewlabels.report.blocks import Report
+from fewlabels.report.blocks import PREFERENCES, Report
 from fewlabels.report.html import document_of
 from fewlabels.report.words import escape_control, fit, percent
 
@@ -72,12 +72,12 @@ def render_figure(kind: str, report: Report, metric: str | None = None) -> Figur
 def _figure(kind: str, report: Report, metric: str | None, families: Sequence[str]) -> Figure:
     figures, mpl = class_of_figures(), importlib.import_module("matplotlib")
     document = document_of(kind, report)[0]
-    chosen = _chosen([*_parts([*document.body, *document.more])], metric)
+    chosen = _chosen([*_parts([*said.shown([*document.body, *document.more])])], metric)
     drawn = chosen[:_MOST_PANELS]
     title = said.opening(" ".join(document.answer) or document.title, _MOST_LETTERS)
     title = said.MARKS.sub(lambda m: _text(m[1], 28) if m[1] else m[0], title).rstrip(".:")
     left_out = f"{len(drawn)} of {len(chosen)} are drawn" if len(drawn) < len(chosen) else ""
-    read = [*document.head, *document.basis, ""][0].rstrip(".")
+    read = said.in_line(document.facts)
     note = _lines("; ".join(filter(None, [drawn[0].legend, read, left_out])), 130)
     same = len({one.caption for one in drawn}) == 1  # then sections tell panels apart
     down = 1 + (len(drawn) > 3)
@@ -148,7 +148,7 @@ def _parts(
     nodes: Sequence[said.Node], path: tuple[str, ...] = (), around: str = "", legend: str = ""
 ) -> Iterator[_Part]:
     """All that can be drawn, in the order of the page; `around` is the summary of a fold."""
-    for node in said.shown(nodes):
+    for node in nodes:
         title, fold = (_text(getattr(node, of, "")) for of in ("title", "summary"))
         if isinstance(node, said.Legend):
             known = [(_DRAWN[kind], text) for kind, text in node.samples if kind in _DRAWN]
@@ -182,10 +182,10 @@ def _draw(node: said.Node) -> Callable[..., None] | None:
         for k, than in enumerate(node.versus):
             rows[k] = (f"{rows[k][0]} − {than}", *rows[k][1:])
         level = f"{percent(block.level)} intervals" if block.level else ""
-        label = ", ".join(filter(None, [block.metric, block.preference, level]))
+        label = ", ".join(filter(None, [block.metric, PREFERENCES[block.direction], level]))
         return partial(_rows, rows, label, node.axis, block.truth_name)
     if isinstance(node, said.Table) and any(node.bars):
-        at, bars = node.bar_at, zip(node.rows, node.bars, strict=True)
+        at, bars = node.bar_at, zip(node.rows, node.shares, strict=True)
         label = f"{node.head[at]} by {', '.join(node.head[:at])}"
         rows = [(", ".join(row[:at]), row[at], (share,)) for row, share in bars]
         return partial(_rows, rows, label, Axis(0.0, 1.0, (), ()), "")

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fewlabels.errors import InputError, Status, gravest_first
 from fewlabels.report import words
 from fewlabels.report.blocks import Report
-from fewlabels.report.document import shown
-from fewlabels.report.words import count, enumerated, percent, speaks_of
+from fewlabels.report.words import enumerated, percent, speaks_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -102,7 +101,6 @@ def environment() -> Environment:
         "heading": lambda text: words.capital(str(text)),
         "cell": cell,
         "marked": marked,
-        "shown": partial(shown, where="page"),
     }
     script, sheet, part = map(source, ("report.js", "page.css", "part.css"))
     # Nested, the rules hold within the element alone; thrice named, they outrank a notebook's own.
@@ -265,26 +263,12 @@ def kicker() -> str:
     return " · ".join(filter(None, phrases))
 
 
-def _items(report: Mapping[str, Any]) -> str:
-    labeled, annotated = report.get("n_labeled"), report.get("n_annotated")
-    # Where there are counts of annotators alone, "0 labeled" would be misleading.
-    show_labeled = labeled or not (annotated or labeled is None or "calibrations" in report)
-    counts = [
-        count(report["n_items"]),
-        f"{count(labeled or 0)} labeled" if show_labeled else "",
-        f"{count(annotated)} with annotators' labels" if annotated else "",
-    ]
-    return ", ".join(filter(None, counts))
-
-
 def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What is needed to reproduce the page, as pairs of term and value."""
     origin = _ORIGIN.get()
-    level, positive = report.get("confidence_level"), report.get("positive")
+    level = report.get("confidence_level")
     facts = {
         "File" if len(origin.files) < 2 else "Files": ", ".join(origin.files),
-        "Items": _items(report) if "n_items" in report else "",
-        "Positive class": "" if positive is None else str(positive),
         "Method": ", ".join(
             filter(
                 None, [report.get("method"), f"seed {report['seed']}" if "seed" in report else ""]

@@ -66,7 +66,6 @@ def _items(report: Report) -> Table:
         shown = [*map(score_writer(report), report["score"])]
     gains = report["gain"]
     shares = gains if any(gains) else report["drawn"]
-    top = max(share or 0.0 for share in shares) or 1.0
     numbers = (report[key] for key in ("items", "probability", "drawn"))
     return Table(
         ["row", *heads, "gain", "drawn"],
@@ -76,5 +75,5 @@ def _items(report: Report) -> Table:
             for text, gain, item, chance, drawn in zip(shown, gains, *numbers, strict=True)
         ],
         "Items to label next", sides="r", style="next",
-        bars=[share and share / top for share in shares], bar_at=3 if any(gains) else 4,
+        bars=shares, bar_at=3 if any(gains) else 4,
     )  # fmt: skip

@@ -22,7 +22,9 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
+    counts,
     name,
+    plain,
     sentence,
     strong,
 )
@@ -30,6 +32,7 @@ from fewlabels.report.words import (
     count,
     enumerated,
     made_by,
+    metric_name,
     number_format,
     percent,
     plural,
@@ -40,6 +43,7 @@ from fewlabels.report.words import (
 _MOST_PERIODS = 20
 """Rows of a table; a drawing has all periods."""
 
+_KEY = itemgetter("model", "metric")
 _DRAWN = (50, 20, 6, 0)
 LEVELS = len(_DRAWN)
 """Groups of a metric that are drawn, fewer at each level."""
@@ -61,11 +65,15 @@ def verdicts(report: Report) -> Iterator[str]:
     for part in (report, *report["subgroups"]):
         where = "" if part is report else f"in {name(part['subgroup'])}"
         fell = [one for one in part["changes"] if one["since"] is not None]
+        newest = f"{report['time']}={part['complete']}"
+        now = {_KEY(row): row["value"] for row in part["estimates"] if row["group"] == newest}
         for one in sorted(fell, key=lambda one: -one["probability"]):
             if where and not one["alarm"]:
                 unsure.append(f"{_which(one)} {where}")
                 continue
-            sure = strong("has fallen") if one["alarm"] else "has perhaps fallen"
+            # A fall is worse: of an error it is a rise.
+            way = "risen" if (now.get(_KEY(one)) or 0.0) > one["before"] else "fallen"
+            sure = strong(f"has {way}") if one["alarm"] else f"has perhaps {way}"
             yield (
                 f"{where and where + ', '}{_which(one)} {sure} since {one['since']}: by "
                 f"{with_interval({**one, 'value': one['fall']})} in {part['complete']} against "
@@ -73,7 +81,7 @@ def verdicts(report: Report) -> Iterator[str]:
                 f"more than {report['tolerance']:g}); what changed: {one['what']}"
             )
     if unsure:
-        yield f"perhaps fallen: {enumerated(unsure, 4)}"
+        yield f"perhaps worse: {enumerated(unsure, 4)}"
     steady = [one for one in report["changes"] if one["since"] is None]
     if steady and any(p["name"] == last and not p["n_labeled"] for p in report["periods"]):
         yield (
@@ -89,7 +97,7 @@ def verdicts(report: Report) -> Iterator[str]:
 
 
 def _which(one: Mapping[str, Any]) -> str:
-    return f"{one['metric']} of {name(one['model'])}"
+    return f"{plain(metric_name(one['metric']))} of {name(one['model'])}"
 
 
 class Point(NamedTuple):
@@ -111,7 +119,6 @@ class Series(NamedTuple):
     change: Mapping[str, Any] | None
 
 
-_KEY = itemgetter("model", "metric")
 _ENDS = ("value", "low", "high")
 
 
@@ -269,8 +276,6 @@ def _classifiers(report: Report, names: Sequence[str], most: int) -> Iterator[No
 def document(report: Report, *, level: int = 0) -> Document:
     """All that is said of `Monitoring.to_dict`."""
     periods, against = report["periods"], _AGAINST[report["against"]]
-    n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
-    first, last = periods[0]["name"], periods[-1]["name"]
     names = [period["name"] for period in periods]
     names = sorted([*names, *report["gaps"]]) if report["gaps"] else names
     fall = f"that the metric is worse by more than {report['tolerance']:g} than {against}"
@@ -297,17 +302,13 @@ def document(report: Report, *, level: int = 0) -> Document:
     return Document(
         "Is it still as good?",
         report,
-        head=[
-            f"{plural(n, 'item')}, {plural(labels, 'label')}, {plural(len(periods), 'period')} of "
-            f"{name(report['time'])}, from {first} to {last}"
-        ],
-        answer=[answer],
-        facts={
-            "Periods": len(periods), "From": first, "To": last, "Items": n, "Labeled": labels,
+        counts(report) | {
+            "Periods": len(periods), "Time": name(report["time"]),
+            "From": f"{periods[0]['name']} to {periods[-1]['name']}",
         },
+        answer=[answer],
         body=[
-            *([Section("The other metrics, classifiers and groups", [Listing(rest)])]
-              if rest else []),
+            Section("The other metrics, classifiers and groups", [Listing(rest)]),
             *_classifiers(report, names, _DRAWN[level]),
             *([Section("What moved, seen without a label", [
                 Para("Numbers of a period that lie outside of what the periods before it foretell, "
@@ -320,5 +321,4 @@ def document(report: Report, *, level: int = 0) -> Document:
             f"{percent(report['confidence_level'])} intervals; P(fall): probability {fall}; "
             f"{made_by(report)}"
         ],
-        warnings=report["warnings"],
     )  # fmt: skip

@@ -5,38 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from fewlabels.errors import Status, decides, gravest_first
+from fewlabels.errors import Status
 from fewlabels.report.blocks import Report
 from fewlabels.report.diagnostics import spoken
-from fewlabels.report.document import Document, Fold, Node, Section, Table, name
+from fewlabels.report.document import Document, Fold, Node, Section, Table, counts, name
 from fewlabels.report.estimates import rests_on
 from fewlabels.report.words import (
-    classes_text,
-    escape_control,
     fact,
     made_by,
     number_format,
     percent,
-    plural,
     score_text,
     speaks_of,
     with_interval,
 )
-
-_NAMES = {
-    "fpr": "false-positive rate",
-    "fnr": "false-negative rate",
-    "tpr": "true-positive rate",
-    "tnr": "true-negative rate",
-    "f1": "F1",
-    "predicted_positive_rate": "called positive",
-    "cost": "cost per item",
-    "cost_of_all": "cost, all positive",
-    "cost_of_none": "cost, none positive",
-    "ppv": "PPV",
-    "npv": "NPV",
-}
-"""Names of rates that differ from their keys."""
 
 RATES = {
     "Threshold": "An item is called positive where its score is at least the threshold. Thresholds "
@@ -62,11 +44,6 @@ def score_writer(report: Report) -> Callable[[float | None], str]:
     return partial(score_text, probability=report["unit"] == "probability")
 
 
-def rate_name(key: str) -> str:
-    """What a rate is called."""
-    return _NAMES.get(key, escape_control(key.replace("_", " ")))
-
-
 def about_one(
     title: str, report: Report, answer: str, body: Sequence[Node], terms: Mapping[str, str],
     *, basis: Sequence[str] = (), numbers: str = "",
@@ -75,11 +52,7 @@ def about_one(
 
     `numbers` are what has the confidence level; without them it rests on no label, but on `basis`.
     """
-    labeled, positives = report["n_labeled"], report["n_labeled_positive"]
-    read = f"{labeled:,} labeled, {positives:,} of them positive" if labeled else "none labeled"
     level = percent(report["confidence_level"])
-    warnings = _warnings(report)
-    deciding = warnings[0] if warnings and decides(warnings[0]) else None
     rows = [(spoken(key), fact(value)) for key, value in report["diagnostics"].items()]
     fold = Fold(
         f"Of the fit by {name(report['method'])}",
@@ -89,33 +62,22 @@ def about_one(
     return Document(
         title,
         report,
-        head=[
-            f"{name(report['model'])}: {plural(report['n_items'], 'item')}, {read}; "
-            f"{classes_text(report)}"
-        ],
+        counts(report) | {"Labeled positives": report["n_labeled_positive"]},
         answer=[answer],
         basis=[rests_on(report), *basis] if numbers else basis,
-        facts={
-            "Classifier": name(report["model"]),
-            "Positive class": name(report["positive"]),
-            "Items": report["n_items"],
-            "Labeled": labeled,
-            "Labeled positives": positives,
-        },
         body=body,
-        more=[Section("Diagnostics", [fold], on="page")] if rows else [],
+        more=[Section("Diagnostics", [fold], on="page")],
         terms=terms,
         foot=[made_by(report) + (f"; {level} {numbers} {speaks_of(report)}" if numbers else "")],
-        warnings=warnings[deciding is not None :],
-        deciding=deciding,
+        warnings=_warnings(report),
     )
 
 
 def _warnings(report: Report) -> list[str]:
-    """All warnings, the gravest first, with what the status means where none of them says it."""
+    """All warnings, with what the status means where none of them says it."""
     status, said = report["status"], list(report["warnings"])
     known = {member.value for member in Status} - {Status.OK.value}
     if status in known and not any(text.startswith(f"{status}: ") for text in said):
         note = Status(status).message.partition(", so it is not ranked")[0]  # there is but one
         said.append(f"{status}: {note}")
-    return gravest_first(said)
+    return said

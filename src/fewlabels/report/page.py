@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fewlabels.errors import decides
 from fewlabels.report.document import Document, Section, parted, pieces, shown, unmarked
 from fewlabels.report.html import environment, kicker, provenance, weighed
 
@@ -21,8 +22,9 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
     parts = [*shown([*document.body, *(() if fragment else document.more)], "page")]
     sections = [one for one in parts if isinstance(one, Section)]
     # All warnings of the kind that decides stand together.
-    notes = weighed([*filter(None, [document.deciding]), *document.warnings])
-    gravest = notes.pop(0) if document.deciding else None
+    noted = document.noted
+    notes = weighed(noted)
+    gravest = notes.pop(0) if noted and decides(noted[0]) else None
     return (
         environment()
         .get_template("part.html.j2" if fragment else "document.html.j2")

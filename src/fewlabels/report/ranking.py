@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fewlabels.report.blocks import Report, blocks, common_axis
-from fewlabels.report.comparison import letters, standing_sentence
+from fewlabels.report.comparison import letters, said_of
 from fewlabels.report.document import (
     Document,
     Forest,
@@ -13,10 +13,9 @@ from fewlabels.report.document import (
     Para,
     Section,
     name,
-    plain,
     sentence,
 )
-from fewlabels.report.words import count, made_by, percent, plural, with_interval
+from fewlabels.report.words import made_by, percent, plural, with_interval
 
 _SURE = 0.05
 """Below this probability an order effect is told of as one."""
@@ -36,10 +35,10 @@ _JUDGES = {
 
 def answer(report: Report) -> str:
     """Who leads by win rate, and who may be the best as well."""
-    entry = report["comparison"].get("win_rate")
-    few = any(row.status == "few-labels" for row in blocks(report)[0].rows)
-    said = "no two contestants have a win rate" if entry is None else standing_sentence(entry)
-    return sentence(said + "; few-labels, see the warnings" * few)
+    entry, block = report["comparison"].get("win_rate"), blocks(report)[0]
+    few = any(row.status == "few-labels" for row in block.rows)
+    said = said_of(block, entry, None, "contestant") if entry else ""
+    return (said or "No two contestants have a win rate.") + " Few labels: see the warnings." * few
 
 
 def _sentences(report: Report) -> Iterator[str]:
@@ -99,30 +98,19 @@ def _rates(report: Report) -> Iterator[Section]:
 
 def document(report: Report) -> Document:
     """All that is said of `Ranking.to_dict`."""
-    points = [*_sentences(report)]
-    n, labeled = report["n_items"], report["n_labeled"]
     return Document(
         "Who is best?",
         report,
-        head=[
-            f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
-            f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}",
-            *(f"  {plain(line)}" for line in report["reading"]),
-        ],
-        answer=[answer(report)],
-        facts={
-            "Comparisons": n, "Judged by people": labeled,
+        {
+            "Comparisons": report["n_items"], "Judged by people": report["n_labeled"],
             "Contestants": len(report["models"]), "Judges": len(report["judges"]),
         },
-        body=[
-            *_rates(report),
-            *([Section("Judges and order", [Listing(points)])] if points else []),
-        ],
+        answer=[answer(report)],
+        body=[*_rates(report), Section("Judges and order", [Listing([*_sentences(report)])])],
         terms=_TERMS | (_JUDGES if report["judges"] else {}),
         foot=[
             f"{percent(report['confidence_level'])} intervals for the population that the "
             "comparisons come from; who share a letter under alike do not differ significantly; "
             f"{made_by(report)}"
         ],
-        warnings=report["warnings"],
     )  # fmt: skip

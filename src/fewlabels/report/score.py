@@ -14,13 +14,14 @@ from fewlabels.report.document import (
     Node,
     Para,
     Section,
+    counts,
+    in_line,
     name,
     parted,
     plain,
     sentence,
     strong,
 )
-from fewlabels.report.estimates import sizes
 from fewlabels.report.one_classifier import WRITE
 from fewlabels.report.words import UNDEFINED, capital, percent, plural, with_interval
 
@@ -35,16 +36,16 @@ def document(report: Report) -> Document:
     criteria = report["criteria"]
     left = len(criteria) - _MOST_ANSWERS
     judges = {row["judge"] for one in criteria for row in one["rows"]} - {None}
-    of = sizes(criteria[0])
-    if len(criteria) != 1:
-        of = plural(len(criteria), "criterion", "criteria")
+    sizes = {what: {one[f"n_{what.lower()}"] for one in criteria} for what in ("Items", "Labeled")}
     more = [f"{plural(left, 'more criterion', 'more criteria')}: see below"] if left > 0 else []
     return Document(
         "How good is what the judges evaluate?",
         report,
-        head=[f"{of}, {plural(len(judges), 'judge')}"],
+        {
+            **{what: some.pop() if len(some) == 1 else None for what, some in sizes.items()},
+            "Criteria": len(criteria) if len(criteria) > 1 else None, "Judges": len(judges),
+        },
         answer=[*map(sentence, [*map(_answer, criteria[:_MOST_ANSWERS]), *more])],
-        facts={"Criteria": len(criteria) if len(criteria) > 1 else None},
         body=[_criterion(one, report) for one in criteria],
         terms={
             "Uncorrected": "The judge's own rate, whose interval ignores its mistakes.",
@@ -57,8 +58,7 @@ def document(report: Report) -> Document:
             f"come from; seed {report['seed']}, fewlabels {report['fewlabels']}. The uncorrected "
             "rate is the judge's own, whose interval ignores its mistakes."
         ],
-        warnings=report["warnings"],
-    )
+    )  # fmt: skip
 
 
 def _named(one: Criterion) -> str:
@@ -87,12 +87,13 @@ def _criterion(one: Criterion, report: Report) -> Section:
     block = Block("score", None, rows, report["confidence_level"])
     points = [*map(_help, one["judges"]), *([_people(one)] if one["people"] is not None else [])]
     parts: list[Node] = [
-        *(Para(plain(line), "soft") for line in one["reading"]),
+        Para("; ".join(map(plain, one["reading"])), "soft"),
         Forest(block, rows, common_axis([block]), "Scores by each way", "Way"),
-        *([Para("", on="text"), Listing([*map(sentence, points)])] if points else []),
+        *([Para("", on="text")] if points else []),
+        Listing([*map(sentence, points)]),
         *(confusion.matrices(one["confusion"]) if one.get("confusion") else ()),
     ]
-    return Section(_named(one) + capital(plain(one["what"])), parts, sizes(one))
+    return Section(_named(one) + capital(plain(one["what"])), parts, in_line(counts(one)))
 
 
 def _help(judge: Mapping[str, Any]) -> str:

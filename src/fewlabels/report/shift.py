@@ -13,9 +13,10 @@ from fewlabels.report.document import (
     Para,
     Section,
     Table,
+    counts,
     sentence,
 )
-from fewlabels.report.words import classes_text, percent, plural, probability
+from fewlabels.report.words import made_by, percent, probability
 
 _MOST_DIFFERENCES, _MOST_CLASSES = 6, 12
 
@@ -31,11 +32,7 @@ _TERMS = {
 
 def document(report: Report) -> Document:
     """All that is said of `Shift.to_dict`."""
-    compared, n, fit = report["compared"], report["n_labeled"], report["label_shift"]
-    n_compared = compared["labeled"] + compared["unlabeled"]
-    sizes = f"{plural(report['n_items'], 'item')}, {n:,} labeled"
-    if n_compared < report["n_items"]:
-        sizes += f"; {compared['labeled']:,} and {compared['unlabeled']:,} of them are compared"
+    fit, n_compared = report["label_shift"], sum(report["compared"].values())
     answer, _, rest = report["statement"].partition(". ")
     tests = {
         "labeled items are a random sample of all": report["p_value"],
@@ -49,14 +46,9 @@ def document(report: Report) -> Document:
     return Document(
         "Do the labeled items differ from the others?",
         report,
-        head=[f"{sizes}; {classes_text(report)}; method {report['method']}, seed {report['seed']}"],
+        counts(report) | {"Compared": n_compared if n_compared < report["n_items"] else None},
         answer=[sentence(answer)],
         basis=[rest] if rest else [],
-        facts={
-            "Items": report["n_items"], "Labeled": n,
-            "Compared": n_compared if n_compared < report["n_items"] else None,
-            "Classes": len(report["classes"]),
-        },
         body=[
             Section("Tests", [
                 Para("A small p-value (below 0.05, say) speaks against the sentence in its row.",
@@ -69,7 +61,7 @@ def document(report: Report) -> Document:
                     aside="p-values adjusted for all traits" if traits else ""),
         ],
         terms=_TERMS,
-        warnings=report["warnings"],
+        foot=[made_by(report)],
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from fewlabels.errors import gravest_first
+from fewlabels.errors import decides
 from fewlabels.report import document as said
 from fewlabels.report.document import (
     Document,
@@ -24,6 +24,8 @@ from fewlabels.report.document import (
     Para,
     Role,
     Section,
+    Terms,
+    in_line,
     parted,
     pieces,
     shown,
@@ -44,25 +46,28 @@ _NARROWEST = 60
 _INDENT, _GAP = 2, 2
 _LEAST_NAME = 8
 _MOST_WARNINGS = 3
-_PLOT = (10, 16, 36)
-"""Columns of a plot of intervals: with fewer it is left out; before names get more; at most."""
+_PLOT = (10, 16, 0.45)
+"""Columns of a plot of intervals: with fewer it is left out; before names get more; at most such a
+share of the width."""
 
 
 def render_text(document: Document, width: int = 80) -> str:
     """A document in lines of at most `width` columns; less than 60 count as 60."""
-    head = filter(None, document.head)
-    nodes: list[Node] = [Para(line, "soft" if k else "title") for k, line in enumerate(head)]
-    warnings = gravest_first(document.warnings)
-    several = [*filter(None, [document.deciding]), *warnings[:_MOST_WARNINGS]]
-    advised = [*_advised(several)]
-    if document.deciding:
+    nodes: list[Node] = [Para(in_line(document.facts), "title")]
+    nodes += (Para(f"  {line}", "soft") for line in document.reading)
+    warnings = document.noted
+    first = bool(warnings) and decides(warnings[0])
+    advised = [*_advised(warnings[: first + _MOST_WARNINGS])]
+    if first:
         nodes.append(Para(f"! {advised.pop(0)}", "warning"))
     for group in (document.answer, document.basis):
-        nodes += [Para(""), Para(" ".join(group))] if group else []
+        nodes += [Para(""), Para(" ".join(group))] if any(group) else []
     nodes += [*document.body, *document.more]
+    if document.explained:
+        nodes.append(Section("What the words mean", [Terms(document.terms)]))
     if document.foot:
         nodes += [Para(""), *(Para(line, "soft") for line in document.foot)]
-    if left := warnings[_MOST_WARNINGS:]:
+    if left := warnings[first + _MOST_WARNINGS :]:
         advised.append(f"and {count(len(left))} more: the JSON and the HTML report have all")
     return render_parts([*nodes, Section("Warnings", [Listing(advised)])], max(width, _NARROWEST))
 
@@ -147,7 +152,7 @@ def _(node: said.Drawing, width: int) -> Iterator[RenderableType]:
 @_lines.register(said.Fold)
 @_lines.register(said.Group)
 def _(node: Any, width: int) -> Iterator[RenderableType]:
-    inside = [part for one in shown(node.body, "text") for part in _lines(one, width)]
+    inside = [part for one in node.body for part in _lines(one, width)]
     if not inside:
         return
     if not isinstance(node, said.Group):
@@ -261,9 +266,10 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     first, between, last = block.ends(node.rows, node.ends)
     rows = [*first, *last] if between else [*node.rows]
     places = [node.rows.index(row) for row in rows]
-    columns = [_Column("", [_plain(row.model) for row in rows])]
+    first_of, _, second = node.who.partition(" − ") if node.versus else ("", "", "")
+    columns = [_Column(first_of, [_plain(row.model) for row in rows])]
     if node.versus:
-        columns.append(_Column("", [_plain(node.versus[k]) for k in places]))
+        columns.append(_Column(f"- {second}", [_plain(node.versus[k]) for k in places]))
     columns += [
         _Column("value", [block.figures(row)[0] for row in rows], "r"),
         _Column("" if block.level is None else f"[{100 * block.level:.6g}%]",
@@ -282,7 +288,9 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
     # Names in full come before a wide plot.
     taken = sum(c.wide + _GAP for c in columns[names:])
     room = width - taken - names * _GAP - _INDENT
-    plot = min(_PLOT[2], room - names * min(longest, max(18, (room - _PLOT[1]) // names)))
+    plot = min(
+        int(_PLOT[2] * width), room - names * min(longest, max(18, (room - _PLOT[1]) // names))
+    )
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot, node.zero) for row in rows]

@@ -31,11 +31,10 @@ from fewlabels.report.one_classifier import (
     RATES,
     WRITE,
     about_one,
-    rate_name,
     score_writer,
     spelled,
 )
-from fewlabels.report.words import capital, percent, plural, probability, with_interval
+from fewlabels.report.words import capital, metric_name, percent, plural, probability, with_interval
 
 _SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
 _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|>|<)\s*([\d.e+-]+)\s*")
@@ -80,7 +79,7 @@ def _compared(report: Report) -> Iterator[re.Match[str] | None]:
 def _conditions(report: Report) -> str:
     """All conditions in one phrase."""
     return " and ".join(
-        f"{rate_name(match[1])} {_SIGNS[match[2]]} {match[3]}" if match else name(text)
+        f"{metric_name(match[1])} {_SIGNS[match[2]]} {match[3]}" if match else name(text)
         for text, match in zip(report["conditions"], _compared(report), strict=True)
     )
 
@@ -122,7 +121,7 @@ def _answer(report: Report) -> Iterator[str]:
     cut, sure = strong(cut_text(report["thresholds"], best)), strong(probability(chance))
     if not report["met"]:
         short = [
-            f"{rate_name(key)} is {with_interval(entry, WRITE)} where "
+            f"{metric_name(key)} is {with_interval(entry, WRITE)} where "
             f"{' '.join(_SIGNS.get(word, word) for word in asked.split())} is asked"
             for key, entry, asked in _rates(report) if asked
         ]  # fmt: skip
@@ -160,9 +159,9 @@ def _best_side(report: Report) -> str:
             less = ", which is less" * ((other["value"] or 0.0) < rates["cost"]["value"])
             text += f"; calling {who} positive {with_interval(other, WRITE)}{less}"
         return text
-    said, lowest = rate_name(choice), choice in ("fpr", "fnr")
+    said, lowest = metric_name(choice), choice in ("fpr", "fnr")
     if len(compared) == 1 and (one := compared[0]) and one[1] != choice:
-        said += f" at {rate_name(one[1])} {one[3]}"
+        said += f" at {metric_name(one[1])} {one[3]}"
     return f"{capital(said)}: {value}, the {'lowest' if lowest else 'highest'} {among}"
 
 
@@ -200,7 +199,7 @@ def _forests(report: Report) -> Iterator[Forest]:
     for what, most in (("Cost", None), ("Rate", 1.0)):
         rates = [r for r in _rates(report) if r[0].startswith("cost") is (most is None)]
         rows = tuple(
-            Row(capital(rate_name(key)), entry["value"], entry["low"], entry["high"], "ok")
+            Row(capital(metric_name(key)), entry["value"], entry["low"], entry["high"], "ok")
             for key, entry, _ in rates
         )
         shown = Block("rate", None, rows, report["confidence_level"])
@@ -223,7 +222,7 @@ def _moved(report: Report, best: str) -> Iterator[Section]:
     views = [*rate_views(every, drawn, report, _MOVED_HEIGHT, marked)]
     chance = dict(zip(report["thresholds"], report["probability"], strict=True))
     table = Table(
-        ["threshold", *map(rate_name, rates), "conditions hold"],
+        ["threshold", *map(metric_name, rates), "conditions hold"],
         [
             [
                 cut_text(report["thresholds"], cut),

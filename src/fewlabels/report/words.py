@@ -26,6 +26,18 @@ _ESTIMANDS = {
     "sample": "for these items only",
 }
 
+_METRICS = {
+    "fpr": "false-positive rate", "fnr": "false-negative rate", "tpr": "true-positive rate",
+    "tnr": "true-negative rate", "predicted_positive_rate": "called positive",
+    "cost": "cost per item", "cost_of_all": "cost, all positive",
+    "cost_of_none": "cost, none positive", "ppv": "PPV", "npv": "NPV", "f1": "F1", "ece": "ECE",
+    "top_label_ece": "top-label ECE", "ece_quantile": "ECE by quantiles", "auc": "AUC",
+    "roc_auc": "ROC AUC", "brier": "Brier score", "icc2": "ICC2", "icc3": "ICC3",
+    "cohen_kappa": "Cohen's kappa", "matthews_corrcoef": "Matthews' correlation",
+    "spearman": "Spearman's correlation",
+}  # fmt: skip
+"""Metrics and rates that are called otherwise than their keys."""
+
 STYLED: ContextVar[bool] = ContextVar("styled", default=False)
 """Whether texts have colour: whoever prints says so, and nobody else has to know."""
 
@@ -170,19 +182,6 @@ def about(number: int) -> int:
     return int(float(f"{number:.2g}"))
 
 
-def classes_text(report: Mapping[str, Any]) -> str:
-    """How many classes a report is about, and which of them is the positive one."""
-    number = plural(len(report["classes"]), "class", "classes")
-    positive = report.get("positive")
-    return number if positive is None else f"{number}, positive: {escape_control(positive)}"
-
-
-def reference_items(report: Mapping[str, Any]) -> str:
-    """How many labeled items from elsewhere there are; nothing where there are none."""
-    reference = report.get("reference")
-    return plural(reference["n_items"], "reference item") if reference else ""
-
-
 def enumerated(names: Sequence[str], most: int | None = None, rest: str = "others") -> str:
     """Names as a phrase; of more than `most` the first ones and how many there are besides."""
     if most is not None and len(names) > most:
@@ -198,6 +197,34 @@ def made_by(report: Mapping[str, Any]) -> str:
 def speaks_of(report: Mapping[str, Any]) -> str:
     """What the intervals of a report cover: the population or these items."""
     return _ESTIMANDS.get(report["estimand"], escape_control(report["estimand"]))
+
+
+def apart(one: float, other: float, digits: int = 2, unit: str = "f") -> tuple[str, str]:
+    """Two numbers with so many decimals, or as many as show that they differ; "-" for nan.
+
+    Examples
+    --------
+    >>> apart(0.8921, 0.8934), apart(0.4, 0.9, 0, "%"), apart(0.5, 0.5)
+    (('0.892', '0.893'), ('40%', '90%'), ('0.50', '0.50'))
+    """
+    for more in range(digits, digits + 4 if one != other else 0):
+        texts = f"{one:.{more}{unit}}", f"{other:.{more}{unit}}"
+        if texts[0] != texts[1]:
+            break
+    else:
+        texts = f"{one:.{digits}{unit}}", f"{other:.{digits}{unit}}"
+    return tuple("-" if "nan" in text else text for text in texts)  # type: ignore[return-value]
+
+
+def metric_name(key: str) -> str:
+    """What a metric or a rate is called within a sentence.
+
+    Examples
+    --------
+    >>> metric_name("roc_auc"), metric_name("error_rate")
+    ('ROC AUC', 'error rate')
+    """
+    return _METRICS.get(key, escape_control(key.replace("_", " ")))
 
 
 def capital(text: str) -> str:

@@ -18,6 +18,7 @@ from fewlabels.kernels.blocks import one_blas_thread
 from fewlabels.kernels.counter_based import mix, some_items
 from fewlabels.kernels.simplex import centred_log, clip, vote_counts
 from fewlabels.predictions import Predictions
+from fewlabels.report.words import apart
 
 _MANY = 20
 
@@ -248,15 +249,13 @@ class Difference(NamedTuple):
     def words(self) -> str:
         """The difference in words and numbers."""
         kind, about = self.trait
-        labeled, unlabeled = _percent(self.labeled), _percent(self.unlabeled)
+        labeled, unlabeled = apart(self.labeled, self.unlabeled, 0, "%")
         shares = f"{labeled} of labeled and {unlabeled} of unlabeled items"
         if kind == "confidence":
             who = "the classifiers are" if about is None else f"{about} is"
-            more = "more" if self.labeled > self.unlabeled else "less"
-            return (
-                f"{who} {more} confident on labeled items: "
-                f"{self.labeled:.2f} on average, against {self.unlabeled:.2f}"
-            )
+            ours, others = apart(self.labeled, self.unlabeled)
+            more = "as" if ours == others else "more" if self.labeled > self.unlabeled else "less"
+            return f"{who} {more} confident on labeled items: {ours} on average, against {others}"
         if kind == "agreement":
             return f"classifiers agree on {shares}"
         if kind == "predicted":
@@ -268,14 +267,8 @@ class Difference(NamedTuple):
             )
         if kind == "missing":
             return f"{about} has no prediction for {shares}"
-        return (
-            f"{about} scores labeled items {self.labeled:.3g} on average, "
-            f"and unlabeled ones {self.unlabeled:.3g}"
-        )
-
-
-def _percent(share: float) -> str:
-    return "-" if np.isnan(share) else f"{share:.0%}"
+        ours, others = apart(self.labeled, self.unlabeled, 3, "g")
+        return f"{about} scores labeled items {ours} on average, and unlabeled ones {others}"
 
 
 @dataclass(frozen=True, eq=False)

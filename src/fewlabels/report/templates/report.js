@@ -177,7 +177,9 @@
     const heads = cellsOf(rowsOf(table)[0]).map(textOf), plots = all(".panel > svg[role=img]", section);
     const box = make("div", { class: "slider" }), shown = make("dl", { class: "facts" });
     const label = make("label", {}, `Move the ${heads[0].toLowerCase()}`);
-    const slider = make("input", { type: "range", min: 0, max: rows.length - 1 });
+    const places = rows.map(row => Number.parseFloat(row.dataset.x));
+    const slider = make("input", { type: "range", min: 0, max: 100, step: "any" });
+    let at = Math.max(0, rows.findIndex(row => row.querySelector(".chip")));
     const values = heads.map(head => {
       const pair = make("div", {}), value = make("dd", {});
       pair.append(make("dt", {}, head), value);
@@ -185,7 +187,7 @@
       return value;
     });
     const show = () => {
-      const row = rows[slider.value], cells = cellsOf(row), texts = cells.map(textOf);
+      const row = rows[at], cells = cellsOf(row), texts = cells.map(textOf);
       values.forEach((value, k) => value.replaceChildren(...cells[k].cloneNode(true).childNodes));
       const said = heads.map((head, k) => `${head} ${texts[k]}`);
       slider.setAttribute("aria-valuetext", said.join(", "));
@@ -200,12 +202,24 @@
         }
       });
     };
-    slider.value = Math.max(0, rows.findIndex(row => row.querySelector(".chip")));
-    slider.addEventListener("input", show);
+    /* As far along as the threshold is on the figures' scale; arrow keys go from row to row. */
+    const go = to => {
+      at = Math.min(Math.max(to, 0), rows.length - 1);
+      slider.value = places[at];
+      show();
+    };
+    const away = place => Math.abs(place - slider.value);
+    slider.addEventListener("input", () => go(places.reduce((best, place, k) => away(place) < away(places[best]) ? k : best, 0)));
+    slider.addEventListener("keydown", event => {
+      const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      go(at + step);
+    });
     label.append(slider);
     box.append(label, shown);
     section.querySelector(".panels").before(box);
-    show();
+    go(at);
   }
 
   /* A figure as an image: all that is seen of it is drawn once more, each word where it stands. */
