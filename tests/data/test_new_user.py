@@ -168,6 +168,14 @@ def test_numbers_beside_a_confidence_that_is_asked_about_stay_in_the_command(
     assert "--score llama=llama_score" in shlex.join(options)
     assert main(["estimate", "f.csv", "--metrics", "roc_auc", *options]) == 0
     assert "2 classifiers" in capsys.readouterr().out
+    # What is asked of one classifier is asked of all that have such a column.
+    both = frame.drop(columns="llama_score").assign(llama=words(VOTES[1], "PASS", "FAIL"))
+    both = both.rename(columns={"confidence": "gpt4o_conf"}).assign(llama_conf=sure[::-1])
+    both.to_csv("g.csv", index=False)
+    assert main(["estimate", "g.csv"]) == 2
+    said = capsys.readouterr().err
+    assert "--confidence gpt4o=gpt4o_conf --confidence llama=llama_conf" in said
+    assert "--score gpt4o=gpt4o_conf --score llama=llama_conf" in said
     # Three classes have no scores, and a grade is then named as what is not used.
     three = np.where(SCORE > 0.9, "GREAT", frame["gpt4o"])
     frame["gpt4o"], frame["human"] = three, np.where(FEW, three, None)

@@ -240,6 +240,7 @@ class Sheet:
         self.hard: dict[str, str] = {}
         self.scores: dict[str, str] = {}
         self.confidence: dict[str, str] = {}
+        self.asked: dict[str, Profile] = {}
         self.evidence: dict[str, dict[str, Evidence]] = {}
         self.doubted: list[Profile] = []
         self.flags: list[Profile] = []

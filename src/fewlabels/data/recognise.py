@@ -94,6 +94,8 @@ from fewlabels.kernels.arrays import Ints
 _USUAL = {"label", "item", "domain", "weight"}
 """Names that say what they hold, beside those of native predictions."""
 
+_OF_CLASSIFIERS = "probability", "confidence", "score"
+
 _SURE = 3.5
 """What a name says of sampling weights from which it surely is that of weights."""
 
@@ -265,7 +267,7 @@ class _Recognition(Sheet):
             return lone or Reading(self.options)
         self._drop_shared_prefix()
         for name in self.markers:
-            if self.roles.get(name) in ("probability", "score", "confidence"):
+            if self.roles.get(name) in _OF_CLASSIFIERS:
                 self._refuse_marker(self.columns[name], self.markers[name])
         if label is not None and label in self.derived:
             hard = {without_role(label.name): label.name}
@@ -329,10 +331,9 @@ class _Recognition(Sheet):
         if label is None:
             return Reading(self.options, tuple(doubts(self)))
         item = self._item()
-        lines = [label_line(label, self.table)]
-        if item is not None:
-            lines.append(f"items: named by column {quoted(item)}")
-        return Reading(replace(self.options, label=label.name, item=item), tuple(lines))
+        named_by = [] if item is None else [f"items: named by column {quoted(item)}"]
+        lines = (label_line(label, self.table), *named_by)
+        return Reading(replace(self.options, label=label.name, item=item), lines)
 
     def _drop_shared_prefix(self) -> None:
         """Take off what all names of classifiers begin with up to a dot, as in judges.gpt4."""
@@ -343,8 +344,7 @@ class _Recognition(Sheet):
             return
         cut = sum(len(words[0]) + 1 for words in shared)
         for kind in ("models", "hard", "scores", "confidence"):
-            named = getattr(self, kind).items()
-            setattr(self, kind, {name[cut:]: columns for name, columns in named})
+            setattr(self, kind, {name[cut:]: c for name, c in getattr(self, kind).items()})
 
     def _item(self) -> str | None:
         """The column that names the items: all different, and named so or text."""
@@ -833,7 +833,10 @@ class _Recognition(Sheet):
         left = []
         # What is asked of says all that is read beside it.
         for p in sorted(numbers, key=self._may_be_sure):
-            if p.measures or self._is_coded(p):
+            # Whole numbers may be codes of the texts in another column.
+            texts = [q for q in self.free() if p.whole and p.few and q.numbers is None and q.few]
+            each = (replace(q, distinct=len(set(q.codes))) for q in texts)
+            if p.measures or any(map(p.names_alike, each)):
                 continue
             also = words_table().says["itself"] if p.of_itself else ()
             name = without_role(p.name, also)
@@ -850,16 +853,12 @@ class _Recognition(Sheet):
                 self.confidence[name] = p.name
             elif role == "score":
                 self.scores[name if name not in self.scores else p.name] = p.name
-            else:
-                left += [p] if role is None else []
-                continue
-            self.roles[p.name] = role
+            elif role is None:
+                left.append(p)
+            self.roles |= {p.name: role} if role in _OF_CLASSIFIERS else {}
+        if self.asked:
+            self._refuse_sureness()
         return left
-
-    def _is_coded(self, p: Profile) -> bool:
-        """Whether whole numbers are codes of the texts in another column."""
-        texts = [q for q in self.free() if p.whole and p.few and q.numbers is None and q.few]
-        return any(p.names_alike(replace(q, distinct=len(set(q.codes)))) for q in texts)
 
     def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
         """What numbers are of a classifier of some name, if they are of one."""
@@ -876,7 +875,8 @@ class _Recognition(Sheet):
             return "not used"  # logarithms of how probable its own prediction is
         if p.of_itself and self.label is None and not self.hard and self.answers():
             return None
-        self._refuse_sureness(p, name, nobody and not self.models)
+        if self._is_asked(p, name, nobody and not self.models):
+            return "asked"
         facts = ["its classifier predicts"] if name in self.hard else []
         facts += ["from 0 to 1, alone"] if not (self.models or self.hard) and p.in_unit else []
         if p.predicts and p.of("score") <= 0:
@@ -887,8 +887,7 @@ class _Recognition(Sheet):
         score = self.weigh(p, "score", *facts)
         if score < MARGIN:
             return None if score > -SURELY else "not used"
-        chance = "%" in p.name and names_chance(p.name)
-        facts += ["percentages"] if chance else []
+        facts += ["percentages"] if "%" in p.name and names_chance(p.name) else []
         facts += ["from 0 to 1, as a score may be"] if like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
@@ -907,35 +906,46 @@ class _Recognition(Sheet):
         """Whether numbers may say how sure a classifier is of its hard prediction."""
         return p.of_itself or without_role(p.name) in self.hard or names_percentages(p.name)
 
-    def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
-        """Refuse numbers beside hard predictions that are perhaps how sure these are."""
-        low, high = float(p.known.min()), float(p.known.max())
-        half = 50 if high > 1 else 0.5
-        sure = low >= half and high <= 2 * half
+    def _is_asked(self, p: Profile, name: str, bare: bool) -> bool:
+        """Whether numbers beside hard predictions are perhaps how sure these are."""
+        low, _, sure = _sureness(p)
         own = name in self.hard
         asked = own or bare or sure if p.of_itself else low >= 50 and sure
         if not self.hard or not asked or not (own or self._may_be_sure(p)):
-            return
+            return False
         name = name if own else next(iter(self.hard))
         hard = self.columns[self.hard[name]]
-        words = list(hard.counts or ())
-        numbers = np.empty(0) if p.numbers is None else p.numbers
-        said = class_indices(hard, words)
-        if len(words) == 2 and cut_apart(numbers, said, positive_index(words)):
-            return
+        words, x = list(hard.counts or ()), np.asarray(p.numbers, dtype=float)
+        if len(words) == 2 and cut_apart(x, class_indices(hard, words), positive_index(words)):
+            return False
         for role in ("confidence", "score"):
             self.weigh(p, role, "how sure it is")
-        range_of = f"never below {half:g}" if sure else f"from {low:g} to {high:g}"
-        what = f"how sure {name} is of its own prediction{', in percent' * (sure and half == 50)}"
-        first = self.said(confidence={name: p.name})
-        if high > 1 and not sure:
+        self.asked.setdefault(name, p)
+        return True
+
+    def _refuse_sureness(self) -> None:
+        """Refuse numbers that are perhaps how sure classifiers are, or perhaps scores."""
+        p = next(iter(self.asked.values()))
+        low, half, sure = _sureness(p)
+        columns = {who: q.name for who, q in self.asked.items() if _sureness(q)[1:] == (half, sure)}
+        which, who = f"column {quoted(p.name)} is", listed(columns)
+        if len(columns) > 1:
+            which, who = f"columns {listed(map(quoted, columns.values()))} are", "each"
+        range_of = f"never below {half:g}" if sure else f"from {low:g} to {p.known.max():g}"
+        what = f"how sure {who} is of its own prediction{', in percent' * (sure and half == 50)}"
+        first = self.said(confidence=columns)
+        if half == 50 and not sure:
+            share = shlex.join(ColumnOptions(confidence=columns).arguments())
+            what += f", which {share} takes as a share (rescale the column, or leave it out)"
             first = self.said()
-            what += (
-                f", which --confidence {shlex.quote(f'{name}={p.name}')} takes as a share (rescale "
-                "the column, or leave it out)"
-            )
         raise AmbiguousError(
-            f"column {quoted(p.name)} is {range_of}: perhaps {what}, perhaps a score of the "
-            "positive class",
-            [first, self.said(scores={name: p.name})],
+            f"{which} {range_of}: perhaps {what}, perhaps a score of the positive class",
+            [first, self.said(scores=columns)],
         )
+
+
+def _sureness(p: Profile) -> tuple[float, float, bool]:
+    """The least number, one half of its unit (shares or percent), and whether none is below."""
+    low, high = float(p.known.min()), float(p.known.max())
+    half = 50 if high > 1 else 0.5
+    return low, half, low >= half and high <= 2 * half

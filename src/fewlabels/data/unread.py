@@ -195,11 +195,9 @@ def _refuse_unjudged(sheet: Sheet) -> None:
 def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> None:
     """Refuse numbers that may be scores, with the labels that they rank, else for a reason."""
     free = [p for p in sheet.free() if not names_measure(p.name)]
-    others = (
-        list(numbers)
-        if why
-        else [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
-    )
+    others = list(numbers)
+    if not why:
+        others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
     names = listed([quoted(p.name) for p in others])
     answers = sheet.answers()
     if answers and all(p.of_itself for p in numbers):
