@@ -303,8 +303,8 @@ def document(report: Report, *, level: int = 0) -> Document:
         "Is it still as good?",
         report,
         counts(report) | {
-            "Periods": len(periods), "Time": name(report["time"]),
-            "From": f"{periods[0]['name']} to {periods[-1]['name']}",
+            "Periods": len(periods),
+            "Time": f"{name(report['time'])}, {periods[0]['name']} to {periods[-1]['name']}",
         },
         answer=[answer],
         body=[
