@@ -174,12 +174,12 @@ def no_level(level: object) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The nearest known name as a question with a space behind it, or nothing."""
     by_case = {each.casefold(): each for each in names}
-    near = difflib.get_close_matches(name.casefold(), by_case, n=1)
+    parts = (part for part in re.split(r"[\W_]", name.casefold()) if part in by_case)
+    near = difflib.get_close_matches(name.casefold(), by_case, n=1) or list(parts)
     return f"did you mean {quoted(by_case[near[0]])}? " if near else ""
 
 
 def unknown(kind: str, name: object, names: Iterable[str], none: str = "there is none") -> str:
     """Say that a name is not among those known: the nearest one, and all of them."""
-    choices = list(names)
-    choose = f"choose from {listed(choices, 60)}" if choices else none
+    choose = f"choose from {listed(choices, 60)}" if (choices := list(names)) else none
     return f"unknown {kind} {quoted(name)}; {did_you_mean(str(name), choices)}{choose}"

@@ -92,7 +92,8 @@ class Question:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns whose groups are estimated separately as well."""
-        return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
+        by = () if self.by is None else self.by
+        return (by,) if isinstance(by, str) else tuple(dict.fromkeys(by))
 
     def about(self, items: Predictions, reference: Predictions | None = None) -> Question:
         """The same question, with the default metrics of these items and an aligned reference."""
@@ -115,10 +116,9 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of a sample, suffice.
 
-        They do not with few items, a method that does not stream rows, clusters, which a sample of
-        rows would split, strata, sparse or repeated votes, rows that stand for several items, a
-        metric that is a function of all items, a correction for shift, the estimand `sample`, or
-        weights so unequal that a sample may miss the largest.
+        They do not with few items, methods that do not stream rows, clusters or strata (a sample
+        splits them), sparse or repeated votes, rows of several items, metrics of all items at once,
+        a correction for shift, the estimand `sample`, or weights of which a few are most.
         """
         registered = METHODS.get(setup.name)
         return (

@@ -106,7 +106,7 @@ def test_two_nameless_functions_are_refused():
         ({"estimand": "both"}, "`estimand` must be 'population' or 'sample'; got 'both'"),
         ({"method": "tempred-ensemble"}, "did you mean 'tempered-ensemble'"),
         ({"metrics": "acuracy"}, "did you mean 'accuracy'"),
-        ({"by": "sex"}, "unknown group 'sex'; the predictions have none"),
+        ({"by": "sex"}, "unknown group 'sex'; there is none"),
     ],
 )
 def test_arguments_are_checked(arguments, message):

@@ -324,3 +324,61 @@ def test_what_is_asked_of_patients_and_of_a_rate_names_the_way(tmp_path: Path, m
     assert "fewlabels threshold FILE --model NAME --min-specificity" in capsys.readouterr().err
     asked = ["threshold", "f.csv", "--min-specificity", "0.9", "--prevalence", "0.03"]
     assert main(asked) == 0
+
+
+def test_arrays_in_another_order_than_the_labels_say_are_refused():
+    names = np.array(["praise", "bug", "other"])
+    truth = RNG.integers(3, size=N)
+    p = np.exp(2.5 * np.eye(3)[truth] + RNG.normal(size=(N, 3)))
+    p /= p.sum(axis=1, keepdims=True)
+    known = np.arange(N) < 60
+    y = pd.Series(pd.Categorical(np.where(known, names[truth], None), categories=names))
+    with pytest.raises(fl.InputError, match=r"say columns=.'classes': .'praise', 'bug', 'other'"):
+        fl.estimate({"large": p}, y_true=y)
+    right = (p.argmax(axis=1) == truth).mean()
+    for given in ({"columns": {"classes": list(names)}}, {}):
+        array = p if given else p[:, np.argsort(names)]
+        row = fl.estimate({"large": array}, metrics="accuracy", y_true=y, **given).rows[0]
+        assert row.low < right < row.high
+    # One number is taken for the second class by the alphabet.
+    y = np.where(known, np.where(truth == 0, "fraud", "legit"), None)
+    with pytest.raises(fl.InputError, match=r"say columns=.'classes': .'legit', 'fraud'"):
+        fl.estimate({"large": p[:, 0]}, y_true=y)
+    # A classifier no better than chance is no reason.
+    assert fl.estimate({"large": RNG.random(N)}, y_true=y, metrics="roc_auc").rows
+
+
+def test_rows_of_several_criteria_are_not_pooled(tmp_path: Path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    turn = np.repeat(np.arange(N), 2)
+    truth = np.stack([TRUTH, 1 - TRUTH], axis=1).ravel()
+    said = np.where(RNG.random(2 * N) < 0.9, truth, 1 - truth)
+    pd.DataFrame({
+        "turn_id": turn, "criterion": np.tile(["helpful", "factual"], N),
+        "gpt4o": words(said, "pass", "fail"),
+        "human": words(truth, "pass", "fail", np.repeat(FEW, 2)),
+    }).to_csv("f.csv", index=False)  # fmt: skip
+    assert main(["score", "f.csv"]) == 2
+    message = capsys.readouterr().err
+    assert "'criterion'" in message
+    options = shlex.split(message[message.index("--where") :])
+    assert main(["score", "f.csv", *options[:2]]) == 0
+    assert f"{N:,} items" in capsys.readouterr().out
+
+
+def test_how_sure_a_judge_is_whose_verdicts_are_not_read_is_nobody_elses():
+    sure = np.where(VOTES[0] == TRUTH, 0.9, 0.6)
+    read = fl.read_predictions(pd.DataFrame({
+        "gpt4o": words(VOTES[0], "Good", "Bad"), "gpt4o_confidence": sure,
+        "claude": words(VOTES[1], "ok", "not ok"), "human": words(TRUTH, "ok", "not ok", FEW),
+    }))  # fmt: skip
+    assert read.models == ("claude",)
+    assert any("'gpt4o_confidence'" in line for line in left_out(read.reading))
+
+
+def test_groups_beside_arrays_are_told_and_names_of_metrics_too():
+    y = np.where(FEW, TRUTH, -1)
+    with pytest.raises(fl.UsageError, match="groups="):
+        fl.estimate({"a": VOTES[0]}, y_true=y, by=words(TRUTH, "n", "s"))
+    with pytest.raises(fl.UsageError, match="did you mean 'f1'"):
+        fl.estimate({"a": VOTES[0]}, y_true=y, metrics="macro_f1")

@@ -138,6 +138,20 @@ def test_turns_of_conversations_are_covered(labeled):
     assert 0.925 <= hits / 400 <= 0.99
 
 
+def test_labels_where_judges_differ_make_no_way_sure():
+    truth, items = world(n=1500, labeled=1500)
+    differ = items.votes[:, 0] != items.votes[:, 1]
+    known = np.random.default_rng(0).random(1500) < np.where(differ, 0.4, 0.02)
+    chosen = items.with_labels(np.where(known, truth, -1)).select_models(["lenient", "good"])
+    found = fl.score(chosen)
+    alone = found.get("labels only")
+    assert not alone.low < truth.mean() < alone.high
+    assert "ok" not in {row.status for row in found.rows if row.way != "uncorrected"}
+    said = found.to_dict()["warnings"]
+    assert sum(w.startswith("shift:") for w in said) == 1
+    assert not any("go by the labels alone" in w for w in said)
+
+
 def test_grades_and_what_passes():
     rng = np.random.default_rng(1)
     truth = rng.integers(5, size=300)

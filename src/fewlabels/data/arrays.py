@@ -22,6 +22,7 @@ from fewlabels.checks.arrays import (
     sums_to_one,
 )
 from fewlabels.checks.class_words import numbers_of, same_answer
+from fewlabels.data.assemble import check_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
 from fewlabels.predictions import Predictions
@@ -43,22 +44,10 @@ class Output(NamedTuple):
 def of_arrays(
     source: Any, y_true: Any = None, classes: Iterable[Any] | None = None, positive: Any = None
 ) -> Predictions:
-    """`Predictions` of an array, a mapping of arrays or a frame, and the labels beside it.
-
-    Parameters
-    ----------
-    source
-        What one classifier gave: (n,) classes, P(class 1) or scores, or (n, K) probabilities whose
-        rows sum to 1. Of several classifiers (n, M) with a column each, (n, M, K) probabilities, a
-        mapping of names to arrays, or a frame with a column each.
-    y_true
-        The label of each item, (n,); None, NaN, NA or masked where it is unknown, or -1 where the
-        predictions do not have it.
-    classes
-        The classes in the order of the columns of probabilities.
-    positive
-        As for `Predictions`.
-    """
+    """`Predictions` of an array, a mapping of arrays or a frame, and the labels beside it."""
+    # One classifier gives (n,) classes, P(class 1) or scores, or (n, K) probabilities whose rows
+    # sum to 1; several (n, M), (n, M, K), a mapping of names to arrays, or a frame with a column
+    # each. A label is None, NaN, NA or masked where it is unknown, or -1 where no prediction is.
     outputs = {name: Output(value, *output_array(name, value)) for name, value in _each(source)}
     if not outputs:
         raise InputError("the mapping of classifiers is empty; pass name -> array")
@@ -75,6 +64,12 @@ def of_arrays(
         y = None if y is None else _texts(y)
     given = {name: hard.get(name, one.value) for name, one in outputs.items()}
     made = Predictions(given, y, classes=found.classes, positive=positive, reading=found.lines)
+    if classes is None and made.probabilities is not None:
+        texts = list(map(str, made.classes))
+        for name, p in zip(made.models, made.probabilities.swapaxes(0, 1), strict=True):
+            if not outputs[name].named:
+                way = "columns={{'classes': {}}}".format
+                check_order(p, made.labels, texts, f"the array of {quoted(name)}", way)
     told = any("-1 is read" in note for note in made.notes)
     return made if told else made.noting((*made.notes, *notes))
 

@@ -196,8 +196,12 @@ def _probabilities(
                 p[:, j, k] = read[text]
             else:
                 np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
-        if model in roles.mapped and roles.label is not None and not classes.given:
-            _check_places(p[:, j], texts[roles.label], roles.mapped[model], classes)
+        vector = places(roles.mapped.get(model, ()))
+        if vector is not None and roles.label is not None and not classes.given:
+            check_order(
+                p[:, j], texts[roles.label], classes.texts, f"column {quoted(vector)}",
+                lambda order: f"--classes {shlex.quote(','.join(order))}",
+            )  # fmt: skip
     return p
 
 
@@ -205,29 +209,28 @@ _FEWEST_PLACED, _MISPLACED = 20, 4.0
 """Labels, and standard errors, from which the order of a vector's numbers is doubted."""
 
 
-def _check_places(p: Floats, labels: Array, columns: Sequence[str], classes: Classes) -> None:
-    """Refuse vectors whose numbers go with the labels in another order than that of the classes."""
-    column, k = places(columns), len(classes.texts)
+def check_order(
+    p: Floats, labels: Array, texts: Sequence[str], what: str, way: Callable[[list[str]], str]
+) -> None:
+    """Refuse vectors p (n, K) that go with labels (n,) in another order than that of the texts."""
     known = (labels >= 0) & ~np.isnan(p).any(axis=1)
-    if column is None or known.sum() < _FEWEST_PLACED:
+    if known.sum() < _FEWEST_PLACED:
         return
     p, y = p[known], labels[known].astype(np.int64)
     from scipy.optimize import linear_sum_assignment
 
-    sums = np.zeros((k, k))
+    sums = np.zeros((len(texts), len(texts)))
     np.add.at(sums, y, p)
-    best = linear_sum_assignment(sums, maximize=True)[1]
-    rows = np.arange(len(y))
+    best, rows = linear_sum_assignment(sums, maximize=True)[1], np.arange(len(y))
     gain = p[rows, best[y]] - p[rows, y]
     if gain.mean() <= _MISPLACED * gain.std() / np.sqrt(len(y)) or not gain.any():
         return
-    order = in_order(classes.texts, in_words=False)
-    of = {classes.texts[place]: classes.texts[k] for k, place in enumerate(best.tolist())}
-    taken, other = ",".join(order), ",".join(of[text] for text in order)
+    order = list(in_order(texts, in_words=False))
+    of = {texts[place]: texts[k] for k, place in enumerate(best.tolist())}
     raise InputError(
-        f"column {quoted(column)} does not say which number is of which class, and with the labels "
-        f"they go in another order than {taken}: say --classes {shlex.quote(other)} if that is "
-        f"theirs, or --classes {shlex.quote(taken)} if the classifier is that wrong"
+        f"{what} does not say which number is of which class, and with the labels they go in "
+        f"another order than {','.join(order)}: say {way([of[text] for text in order])} if that is "
+        f"theirs, or {way(order)} if the classifier is that wrong"
     )
 
 

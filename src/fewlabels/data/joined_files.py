@@ -526,11 +526,9 @@ def _unread(files: Sequence[Any], folder: str) -> list[Path]:
 
 
 def _same_items(parts: Sequence[Source]) -> str:
-    """Why files of the same columns are of the same items, as of several classifiers; or nothing.
-
-    Their items have the same names, or one column says in row after row the same, and none but
-    predictions differs.
-    """
+    """Why files of one form are of the same items, as of several classifiers; else nothing."""
+    # Their items have the same names, or one column says in row after row the same, and none but
+    # predictions differs.
     try:
         first, second = (FirstRows(part, _HEAD) for part in parts[:2])
         keys = item_columns((first, second), ColumnOptions())

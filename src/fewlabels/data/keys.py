@@ -245,10 +245,8 @@ def _folded(columns: Mapping[str, Names], fold: Callable[[str], str]) -> _Texts:
 
 
 def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
-    """The columns, `size` of each side, that share most of the other's items; None where in doubt.
-
-    Ways by which every row has the same item are one way.
-    """
+    """The columns, `size` of each side, that share most of the other's items; None: in doubt."""
+    # Ways by which every row has the same item are one way.
     of_own = {n: {*texts} - {None} for n, texts in own.items()}
     of_theirs = {n: {*texts} - {None} for n, texts in theirs.items()}
     alike = [

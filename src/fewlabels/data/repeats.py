@@ -18,6 +18,7 @@ from fewlabels.data.profiles import (
 )
 from fewlabels.data.roles import MADE, Roles
 from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
+from fewlabels.data.where import identifier
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -64,11 +65,14 @@ def repeated_items(
             others = [n for n in free if n not in (column, roles.domain)]
             if factors := _factors(source, column, others, roles.label):
                 ways = [shlex.join(["--cluster", column, "--by", f]) for f in factors[:3]]
+                one = Names.of(source.read((), factors[:1]), factors[0], group_text).texts[0]
+                one = f"{identifier(factors[0])} = {identifier(one)}"
+                ways.append(f"--where {shlex.quote(one)}")
                 designs.append(
                     f"{rows:,} rows are {items:,} items (column {quoted(column)}), each of them "
                     f"as often with every value of {listed(map(quoted, factors))}: perhaps models, "
-                    "configurations or repeats, whose rows are not those of one classifier; give "
-                    "each of them a column of predictions, or say which with "
+                    "configurations, criteria or repeats, whose rows are not those of one "
+                    "classifier; give each of them a column of predictions, or say which with "
                     f"{' or '.join(ways)}"
                 )
                 if not named:

@@ -73,7 +73,7 @@ def groups_by_column(
     if by is not None and not isinstance(by, Iterable):
         raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
     out: dict[str, dict[str, Ints]] = {}
-    for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
+    for column in dict.fromkeys([by] if isinstance(by, str) else () if by is None else by):
         codes, names = _codes(_column(predictions, column))
         most = MAX_GROUPS if most is None else most
         if len(names) > most:
@@ -150,7 +150,8 @@ def _column(predictions: Predictions, column: str) -> Array:
     if column == "domain" and predictions.domain is not None:
         return predictions.domain
     registered = [*predictions.groups, *(["domain"] if predictions.domain is not None else [])]
-    raise UsageError(unknown("group", column, registered, "the predictions have none"))
+    none = "there is none (beside arrays: Predictions(..., groups={'NAME': values}))"
+    raise UsageError(unknown("group", column, registered, none))
 
 
 def _codes(values: Array) -> tuple[Ints, list[str]]:

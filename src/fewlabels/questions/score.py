@@ -22,6 +22,7 @@ from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.estimates import Estimates
 from fewlabels.estimating import estimate
+from fewlabels.evaluation.input_facts import selection_facts
 from fewlabels.evaluation.strata import strata_facts
 from fewlabels.kernels.arrays import Bools, Floats, Frozen
 from fewlabels.kernels.interval_draws import ends
@@ -183,6 +184,7 @@ def score(
     positive: Any = None,
     models: Sequence[str] | None = None,
     y_true: Any = None,
+    cluster: Any = None,
 ) -> Scores:
     """Estimate the pass rate, or mean grade, of the system that the classifiers judge.
 
@@ -201,8 +203,8 @@ def score(
         other classes the one whose word is a usual one for yes (pass, correct, good ...).
     models
         Only these judges.
-    y_true
-        Labels beside arrays, as for `fewlabels.estimate`.
+    y_true, cluster
+        As for `fewlabels.estimate`.
 
     Raises
     ------
@@ -229,10 +231,8 @@ def score(
     each: list[tuple[str | None, Any]] = [(None, predictions)]
     if not isinstance(predictions, Predictions) and y_true is None:
         each = by_criterion(predictions)
-    read = (
-        (name, predictions_of(source, columns, against_rest=False, tasks=True, y_true=y_true))
-        for name, source in each
-    )
+    more = {"against_rest": False, "cluster": cluster, "tasks": True, "y_true": y_true}
+    read = ((name, predictions_of(source, columns, **more)) for name, source in each)
     return scored(read, method, confidence_level, random_state, workers, positive, models)
 
 
@@ -292,12 +292,18 @@ class _Criterion:
         grades, what = self._grades()
         warnings = [*items.notes, *strata_facts(items, {})[1]]
         rows = [*self._uncorrected(grades), *self._corrected(grades, warnings)]
+        # What all judges say of the labeled items and of others tells of each of the ways.
+        if chosen := selection_facts(items, "labeled", distribution=True)[1]:
+            rows = [row if row.way == UNCORRECTED else _assumed(row) for row in rows]
+            warnings[:0] = [] if any(w.startswith("shift:") for w in warnings) else chosen
         judges = tuple(self._help(grades))
         useless = [one.judge for one in judges if one.n_labeled and not one.helps]
         if useless:
             warnings.append(
                 f"{listed(map(quoted, useless), 4)}: correlated with the labels by no more than "
-                "1/sqrt(n - 2), the bound below which a judge cannot help; go by the labels alone"
+                "1/sqrt(n - 2), the bound below which a judge cannot help"
+                + "; go by the labels alone"
+                * (not chosen)
             )
         people, pairs = self._people()
         n_labeled = items.size_of(np.flatnonzero(labeled))
