@@ -45,9 +45,8 @@ def of_arrays(
     source: Any, y_true: Any = None, classes: Iterable[Any] | None = None, positive: Any = None
 ) -> Predictions:
     """`Predictions` of an array, a mapping of arrays or a frame, and the labels beside it."""
-    # One classifier gives (n,) classes, P(class 1) or scores, or (n, K) probabilities whose rows
-    # sum to 1; several (n, M), (n, M, K), a mapping of names to arrays, or a frame with a column
-    # each. A label is None, NaN, NA or masked where it is unknown, or -1 where no prediction is.
+    # One gives (n,) classes, P(class 1) or scores, or (n, K) probabilities; several (n, M), (n, M,
+    # K), a mapping or a frame. No label is None, NaN, NA, masked, or -1 where no prediction is.
     outputs = {name: Output(value, *output_array(name, value)) for name, value in _each(source)}
     if not outputs:
         raise InputError("the mapping of classifiers is empty; pass name -> array")

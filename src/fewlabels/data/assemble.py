@@ -196,10 +196,10 @@ def _probabilities(
                 p[:, j, k] = read[text]
             else:
                 np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
-        vector = places(roles.mapped.get(model, ()))
-        if vector is not None and roles.label is not None and not classes.given:
+        asked = model in roles.mapped and roles.label is not None and not classes.given
+        if asked and (vector := places(roles.mapped[model])) is not None:
             check_order(
-                p[:, j], texts[roles.label], classes.texts, f"column {quoted(vector)}",
+                p[:, j], texts[roles.label or ""], classes.texts, f"column {quoted(vector)}",
                 lambda order: f"--classes {shlex.quote(','.join(order))}",
             )  # fmt: skip
     return p

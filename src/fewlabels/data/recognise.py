@@ -910,10 +910,11 @@ class _Recognition(Sheet):
 
     def _is_asked(self, p: Profile, name: str, bare: bool) -> bool:
         """Whether numbers beside hard predictions are perhaps how sure these are."""
-        low, _, sure = _sureness(p)
         own = name in self.hard
-        asked = own or bare or sure if p.of_itself else low >= 50 and sure
-        if not self.hard or not asked or not (own or self._may_be_sure(p)):
+        if not self.hard or not (own or self._may_be_sure(p)):
+            return False
+        low, _, sure = _sureness(p)
+        if not (own or bare or sure if p.of_itself else low >= 50 and sure):
             return False
         name = name if own else next(iter(self.hard))
         hard = self.columns[self.hard[name]]

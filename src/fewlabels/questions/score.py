@@ -241,10 +241,7 @@ def scored(
     confidence_level: float, random_state: RandomState, workers: int | None, positive: Any,
     models: Sequence[str] | None, *, confusion: bool = False,
 ) -> Scores:  # fmt: skip
-    """The scores under each criterion, of the items that were read of it; arguments of `score`.
-
-    With `confusion` each has the judges' confusion matrices beside.
-    """
+    """The scores of the items read of each criterion, perhaps with the judges' `confusion`."""
     level, seed = level_of(confidence_level), seed_of(random_state)
     if level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
@@ -292,18 +289,16 @@ class _Criterion:
         grades, what = self._grades()
         warnings = [*items.notes, *strata_facts(items, {})[1]]
         rows = [*self._uncorrected(grades), *self._corrected(grades, warnings)]
-        # What all judges say of the labeled items and of others tells of each of the ways.
         if chosen := selection_facts(items, "labeled", distribution=True)[1]:
             rows = [row if row.way == UNCORRECTED else _assumed(row) for row in rows]
             warnings[:0] = [] if any(w.startswith("shift:") for w in warnings) else chosen
+        alone = "" if chosen else "; go by the labels alone"
         judges = tuple(self._help(grades))
         useless = [one.judge for one in judges if one.n_labeled and not one.helps]
         if useless:
             warnings.append(
                 f"{listed(map(quoted, useless), 4)}: correlated with the labels by no more than "
-                "1/sqrt(n - 2), the bound below which a judge cannot help"
-                + "; go by the labels alone"
-                * (not chosen)
+                f"1/sqrt(n - 2), the bound below which a judge cannot help{alone}"
             )
         people, pairs = self._people()
         n_labeled = items.size_of(np.flatnonzero(labeled))
@@ -480,11 +475,8 @@ def _assumed(row: ScoreRow) -> ScoreRow:
 
 
 def _silence(judge: str, there: Bools, labeled: Bools) -> str | None:
-    """Warning if a judge lacks verdicts on different shares of labeled and other items.
-
-    Labels and verdicts are then of different items: a log lacks items that were neither scored nor
-    labeled.
-    """
+    """Warning if a judge lacks verdicts on different shares of labeled and other items."""
+    # They are then of different items: a log lacks items that were neither scored nor labeled.
     here, others = there[labeled], there[~labeled]
     if not len(here) or not len(others):
         return None
