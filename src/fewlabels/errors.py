@@ -102,11 +102,9 @@ def _gravity(warning: str) -> int:
 # Names and values inside one-line messages.
 
 _SECRETS = (
-    # Of a user in front of a host, and those that an address names; ends as a URI does.
-    re.compile(r"(?<=://)([^\s/?#'\"]*?:)[^\s/?#'\"]*(?=@)"),
-    re.compile(
-        r"([?&](?:\w*(?:password|passwd|secret|token|_key|sig)\w*)=)[^\s&#'\"]*", re.IGNORECASE
-    ),
+    # Of a user in front of a host, escaped or not (no port); those that an address names.
+    re.compile(r"(?<=://)([^\s/?#'\"@]*?:)(?!\d{1,5}[/?#])\S*(?=@)"),
+    re.compile(r"(?i)([?&][\w-]*(?:passw|pwd|secret|token|key|sig|credential)[\w-]*=)[^\s&#'\"]*"),
 )
 
 

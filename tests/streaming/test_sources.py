@@ -23,7 +23,7 @@ import places
 from fewlabels.cli import main
 from fewlabels.data import databases, stores
 from fewlabels.data.where import Condition
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import InputError, UsageError, redacted
 from fewlabels.streaming import units
 from fewlabels.streaming.passes import Progress
 
@@ -490,3 +490,14 @@ def test_the_doctor_proposes_a_command_that_reads_the_same(tmp_path: Path, capsy
         expected = places.rows() if where is None else chosen_rows(places.rows())
         assert json.loads((tmp_path / "j").read_text())["n_items"] == len(expected)
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("said", [
+    "postgresql://ann:{}@host/db", "clickhouse://host/db?key={}&user=ann",
+    "s3://bucket/a.csv?X-Amz-Signature={}", "no table in 'mysql://ann:{}@host:3306/db', ask a@b.org",
+])  # fmt: skip
+@pytest.mark.parametrize("secret", ["hunter2", "hun%2Fter2"])
+def test_no_address_shows_a_secret(said: str, secret: str) -> None:
+    assert redacted(said.format(secret)) == said.format("***")
+    if "@host" in said:  # also where somebody has not escaped it
+        assert redacted(said.format("hu/n?t#er'2")) == said.format("***")
