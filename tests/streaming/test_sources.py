@@ -494,7 +494,8 @@ def test_the_doctor_proposes_a_command_that_reads_the_same(tmp_path: Path, capsy
 
 @pytest.mark.parametrize("said", [
     "postgresql://ann:{}@host/db", "clickhouse://host/db?key={}&user=ann",
-    "s3://bucket/a.csv?X-Amz-Signature={}", "no table in 'mysql://ann:{}@host:3306/db', ask a@b.org",
+    "s3://bucket/a.csv?X-Amz-Signature={}",
+    "no table in 'mysql://ann:{}@host:3306/db', ask a@b.org",
 ])  # fmt: skip
 @pytest.mark.parametrize("secret", ["hunter2", "hun%2Fter2"])
 def test_no_address_shows_a_secret(said: str, secret: str) -> None:
