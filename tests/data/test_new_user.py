@@ -228,14 +228,15 @@ def test_slips_in_groups_are_told_as_those_in_classes_are():
     lang = np.array(["EN", "es", "en", " es"])[RNG.choice(4, N, p=[0.5, 0.3, 0.1, 0.1])]
     data = pd.DataFrame({"lang": lang, "net": SCORE, "label": words(TRUTH, "1", "0", FEW)})
     read = fl.read_predictions(data)
-    assert {*read.groups["lang"]} == {"EN", "en", "es"}
+    assert {*read.groups["lang"]} == {"EN", "en", "es", " es"}
     [note] = read.notes
-    assert note.startswith("group 'lang': 'en' and 'EN' differ in case alone")
-    assert options_of(note) == ["--same", "en=EN"]
+    assert "differ in case or blanks alone" in note
+    assert {*options_of(note)} == {"--same", "en=EN", " es=es"}
+    one = fl.read_predictions(data, same={"en": "EN", " es": "es"})
+    assert {*one.groups["lang"]} == {"EN", "es"}
     # What means a class says nothing of groups.
     merged = fl.read_predictions(data, same={"en": "EN", "es": "1"})
-    assert {*merged.groups["lang"]} == {"EN", "es"}
-    assert not merged.notes
+    assert {*merged.groups["lang"]} == {"EN", "es", " es"}
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

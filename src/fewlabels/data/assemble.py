@@ -396,25 +396,25 @@ def _group(
     table: Table, column: str, classes: Classes | None = None, notes: list[str] | None = None
 ) -> Array:
     """Group of each item as text, shape (n,); None where none is given."""
-    # With the classes, texts are without blanks around them and as `same` says, where it means no
-    # class; notes tell of those that differ in case alone.
+    # With the classes, texts are as `same` says, where it means no class; notes tell of those that
+    # differ in case or in blanks around them alone.
     if classes is None:
         return Names.of(table, column, group_text).each()
     same = {t: of for t, of in (classes.same or {}).items() if classes.find(of) is None}
 
     def text(value: Any) -> str | None:
         written = group_text(value)
-        return written if written is None else same.get(written.strip(), written.strip())
+        return written and same.get(written, same.get(written.strip(), written))
 
     names = Names.of(table, column, text)
     counts = names.counts() if len(names.texts) <= MOST_CLASSES else {}
-    often = {t.casefold(): t for t in sorted(counts, key=lambda t: counts[t])}
-    slips = {t: often[t.casefold()] for t in counts if often[t.casefold()] != t}
+    often = {t.strip().casefold(): t for t in sorted(counts, key=lambda t: counts[t])}
+    slips = {t: of for t in counts if (of := often[t.strip().casefold()]) != t}
     if slips and notes is not None:
         said = shlex.join(w for t, of in slips.items() for w in ("--same", f"{t}={of}"))
         notes.append(
             f"group {quoted(column)}: {listed(map(quoted, slips))} and "
-            f"{listed(map(quoted, dict.fromkeys(slips.values())))} differ in case alone; if they "
-            f"are one, say {said}"
+            f"{listed(map(quoted, dict.fromkeys(slips.values())))} differ in case or blanks "
+            f"alone; if they are one, say {said}"
         )
     return names.each()
