@@ -78,7 +78,7 @@ def test_a_report_is_small_says_where_it_comes_from_and_asks_nobody(
         assert said in end
     assert f"<code>{shlex.join(['fewlabels', *typed])}</code>" in end
     if file == "moderation.csv":
-        assert "<dt>Positive class</dt><dd>toxic</dd>" in end
+        assert '<dt>Positive</dt><dd><bdi class="name" title="toxic">' in source
     assert_safe(source)
 
 

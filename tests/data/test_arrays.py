@@ -66,10 +66,10 @@ PREDICTIONS = {
     "decision_function": (np.log(P / (1 - P)), ["model0"], "scores"),
     "a list": (P.tolist(), ["model0"], "probabilities"),
     "a series": (pd.Series(P, name="net"), ["net"], "probabilities"),
-    "columns": (np.stack([P, 1 - P / 2], axis=1), ["model0", "model1"], "probabilities"),
+    "columns": (np.stack([P, P / 2], axis=1), ["model0", "model1"], "probabilities"),
     "hard columns": (np.stack([HARD, HARD, HARD], axis=1), ["model0", "model1", "model2"], "votes"),
     "blocks": (np.stack([np.stack([1 - P, P], 1)] * 2, 1), ["model0", "model1"], "probabilities"),
-    "a mapping": ({"a": P, "b": 1 - P / 3}, ["a", "b"], "probabilities"),
+    "a mapping": ({"a": P, "b": P / 3}, ["a", "b"], "probabilities"),
     "a frame": (pd.DataFrame({"a": P, "b": P**2}), ["a", "b"], "probabilities"),
     "polars": (pl.DataFrame({"a": HARD, "b": 1 - HARD}), ["a", "b"], "votes"),
 }

@@ -168,8 +168,8 @@ def test_the_group_of_tasks_is_there() -> None:
 
 
 def test_an_error_in_a_task_names_it() -> None:
-    with pytest.raises(fl.UsageError, match=r"task 'rare0': method 'autoeval'.*clusters"):
-        fl.estimate(items(), "autoeval")
+    with pytest.raises(fl.InputError, match=r"task 'rare0': method 'pseudo-label'.*no"):
+        fl.estimate(items(0), "pseudo-label")
 
 
 def test_unknown_tasks() -> None:

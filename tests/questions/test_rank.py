@@ -252,7 +252,7 @@ def test_an_order_that_few_verdicts_tell_of_does_not_run_off() -> None:
 
 def test_few_verdicts_are_told_of_in_the_headline() -> None:
     table = pa.table({"model_a": ["x"] * 3, "model_b": ["y"] * 3, "winner": ["A", "A", "B"]})
-    assert "few-labels, see the warnings" in fl.rank(table).summary().replace("\n", " ")
+    assert "Few labels: see the warnings" in fl.rank(table).summary().replace("\n", " ")
 
 
 def long_form() -> dict[str, list[Any]]:
@@ -419,7 +419,7 @@ def test_the_command(cli: Run, file: Path, tmp_path: Path) -> None:
     assert code == 1
     assert "not met: m0:win_rate>=.99" in err
     assert all(len(line) <= 80 for line in out.splitlines() if str(tmp_path) not in line)
-    assert "By win_rate, m" in out
+    assert "By win rate, m" in out
     assert "People should judge next: rows" in out
     page = json.loads(report.read_text())
     assert {row["metric"] for row in page["estimates"]} == {"win_rate", "bradley_terry", "elo"}

@@ -250,7 +250,7 @@ class Proposals:
             last = values[-1] if values else ""
             if flag == "no-header":
                 fragment = NO_HEADER
-            elif flag == "where":
+            elif flag == "where" and Condition.parse(last) != Selection.of(self.source).where:
                 where = last
             elif flag == "votes" and not values:
                 beside["votes"] = True

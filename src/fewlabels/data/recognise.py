@@ -875,7 +875,7 @@ class _Recognition(Sheet):
             return "not used"  # logarithms of how probable its own prediction is
         if p.of_itself and self.label is None and not self.hard and self.answers():
             return None
-        if p.of_itself and name in self.columns and name not in self.hard:
+        if p.of_itself and p.name != name in self.columns and name not in self.hard:
             return None  # whoever gave it, what they said is not read
         if self._is_asked(p, name, nobody and not self.models):
             return "asked"

@@ -65,9 +65,9 @@ def repeated_items(
             others = [n for n in free if n not in (column, roles.domain)]
             if factors := _factors(source, column, others, roles.label):
                 ways = [shlex.join(["--cluster", column, "--by", f]) for f in factors[:3]]
-                one = Names.of(source.read((), factors[:1]), factors[0], group_text).texts[0]
-                one = f"{identifier(factors[0])} = {identifier(one)}"
-                ways.append(f"--where {shlex.quote(one)}")
+                if name_evidence(factors[0], "factor") > 2 * LIKELY:  # criteria are apart
+                    one = Names.of(source.read((), factors[:1]), factors[0], group_text).texts[0]
+                    ways = [f"--where '{identifier(factors[0])} = {identifier(one)}'"]
                 designs.append(
                     f"{rows:,} rows are {items:,} items (column {quoted(column)}), each of them "
                     f"as often with every value of {listed(map(quoted, factors))}: perhaps models, "
