@@ -502,3 +502,15 @@ def test_no_address_shows_a_secret(said: str, secret: str) -> None:
     assert redacted(said.format(secret)) == said.format("***")
     if "@host" in said:  # also where somebody has not escaped it
         assert redacted(said.format("hu/n?t#er'2")) == said.format("***")
+
+
+@pytest.mark.parametrize("address", [
+    "https://ann:{}@host/f.csv", "mysql://ann:{}@host/db#t", "https://host/f.csv?token={}",
+    "abfs://c@host/f.csv?sig={}&sp=r", "duckdb:///none.db?password={}#t",
+])  # fmt: skip
+@pytest.mark.parametrize("command", ["doctor", "estimate"])
+def test_no_error_shows_a_secret(command: str, address: str, capsys: Any) -> None:
+    assert run(command, address.format("hunter2")) == 2
+    said = capsys.readouterr()
+    assert "hunter2" not in said.out + said.err
+    assert "***" in said.err

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from fewlabels.checks.class_words import numbers_of
 from fewlabels.data.limits import refuse_whole
-from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
+from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted, redacted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
 # No leading zero: 007 and 7 may well be two codes.
@@ -312,7 +312,7 @@ def naming_file(name: str | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        error.args = (one_line(f"{where}{error}"),)
+        error.args = (one_line(redacted(f"{where}{error}")),)
         raise  # of its own kind
     except MemoryError:
         raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
