@@ -355,7 +355,7 @@ def test_rows_of_several_criteria_are_not_pooled(tmp_path: Path, monkeypatch, ca
     truth = np.stack([TRUTH, 1 - TRUTH], axis=1).ravel()
     said = np.where(RNG.random(2 * N) < 0.9, truth, 1 - truth)
     pd.DataFrame({
-        "turn_id": turn, "criterion": np.tile(["helpful", "factual"], N),
+        "turn_id": turn, "criterion": np.tile(["what's asked", "factual"], N),
         "gpt4o": words(said, "pass", "fail"),
         "human": words(truth, "pass", "fail", np.repeat(FEW, 2)),
     }).to_csv("f.csv", index=False)  # fmt: skip

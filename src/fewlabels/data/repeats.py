@@ -66,8 +66,8 @@ def repeated_items(
             if factors := _factors(source, column, others, roles.label):
                 ways = [shlex.join(["--cluster", column, "--by", f]) for f in factors[:3]]
                 if name_evidence(factors[0], "factor") > 2 * LIKELY:  # criteria are apart
-                    one = Names.of(source.read((), factors[:1]), factors[0], group_text).texts[0]
-                    ways = [f"--where '{identifier(factors[0])} = {identifier(one)}'"]
+                    v = Names.of(source.read((), factors[:1]), factors[0], group_text).texts[0]
+                    ways = [shlex.join(["--where", f"{identifier(factors[0])} = {identifier(v)}"])]
                 designs.append(
                     f"{rows:,} rows are {items:,} items (column {quoted(column)}), each of them "
                     f"as often with every value of {listed(map(quoted, factors))}: perhaps models, "
