@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -180,9 +180,7 @@ def _found(
     of_tasks = {column: task.name for task in named.tasks for column in task.columns.values()}
     whose = {of_tasks.get(column) for column in claimed}
     if len(whose) > 1 and None not in whose:
-        shown = listed(
-            f"{quoted(c)} of {quoted(str(of_tasks[c]))}" for c in of_tasks if c in claimed
-        )
+        shown = listed(f"{quoted(c)} of {quoted(t)}" for c, t in of_tasks.items() if c in claimed)
         line = f"columns of several tasks, by their names, are read as one: {shown}"
         return Found(source, options, lines=(line,) * (named.names == "sure"))
     if None in whose:
@@ -190,11 +188,11 @@ def _found(
     table = source.read((), named.columns)
     if not table.n_rows:
         return None
-    held = {name: profile(table, name, options) for name in named.columns}
-    filled = [(held[label].filled, [held[c].filled for c in cs]) for _, label, cs in named.pairs()]
-    if named.names == "unknown" and any(labels >= min(others) for labels, others in filled):
+    of = cache(partial(profile, table, options=options))
+    if not whose and not _are_tasks(named, of, options):
         return None
-    if not whose and not _are_tasks(named, held, options):
+    filled = [(of(label).filled, [of(c).filled for c in cs]) for _, label, cs in named.pairs()]
+    if named.names == "unknown" and any(labels >= min(others) for labels, others in filled):
         return None
     if len(whose) == 1 or len(named.tasks) == 1:
         chosen = next(t for t in named.tasks if len(named.tasks) == 1 or t.name in whose)
@@ -205,7 +203,7 @@ def _found(
         )
         names = tuple(name for name in source.names if name not in hidden)
         return Found(Shaped(source, names), options, lines=(line,) * bool(hidden))
-    _refuse_other_classes(named, held)
+    _refuse_other_classes(named, of)
     found, left = _reshaped(source, options, named.tasks, named.left), map(quoted, named.left)
     line = f"not used: {listed(left, 4)} (of a task without labels, or without predictions)"
     return replace(found, lines=(*found.lines, *[line] * bool(named.left)))
@@ -253,14 +251,18 @@ def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task
     return tuple(Task(t, dict(zip(stems, columns, strict=True))) for t, columns in said.items())
 
 
-def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> bool:
+def _are_tasks(named: NamedTasks, of: Callable[[str], Profile], options: ColumnOptions) -> bool:
     """Whether the values go with tasks; a table is refused where nothing says."""
     pairs = named.pairs()
-    labels = [held[label] for _, label, _ in pairs]
+    labels: list[Profile] = []
+    for _, label, _ in pairs:  # where the first holds numbers that all differ, no other is read
+        labels.append(p := of(label))
+        if p.filled and (p.counts is None or len(p.counts) > max(20, p.filled // 4)):
+            return False
     known = [p for p in labels if p.filled]
-    if not known or any(p.counts is None or len(p.counts) > max(20, p.filled // 4) for p in known):
+    if not known:
         return False
-    predicted = [[held[c] for c in columns] for _, _, columns in pairs]
+    predicted = [[of(c) for c in columns] for _, _, columns in pairs]
     predicted = [
         [p for p in own if _predicts(p, label)]
         for own, label in zip(predicted, labels, strict=True)
@@ -277,16 +279,14 @@ def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOp
         return True
     if named.names in ("guessed", "unknown"):
         return False
-    raise _either(named, held, options)
+    raise _either(named, of, options)
 
 
 def _predicts(p: Profile, label: Profile) -> bool:
     """Whether a column may be of a classifier of these labels: their values, or numbers."""
-    if not p.filled:
-        return True
     numbers = p.numbers is not None and (label.numbers is not None or len(label.counts or ()) <= 2)
     texts = list(label.counts or ())
-    return numbers or all(same_answer(text, texts) for text in p.counts or ("",))
+    return not p.filled or numbers or all(same_answer(text, texts) for text in p.counts or ("",))
 
 
 def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]) -> bool:
@@ -336,14 +336,14 @@ def _standard(values: Floats) -> Floats:
     return (ranks - known.mean()) / (known.std() or 1.0) if len(known) else ranks
 
 
-def _either(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> InputError:
+def _either(named: NamedTasks, of: Callable[[str], Profile], options: ColumnOptions) -> InputError:
     """Both readings: several tasks, or one with labels of several people."""
     pairs = named.pairs()
     several = " ".join(
         f"--task {shlex.quote(f'{t}={label},' + ','.join(c))}" for t, label, c in pairs
     )
     label = options.label or pairs[0][1]
-    classifiers = [(c, held[c]) for _, _, columns in pairs for c in columns]
+    classifiers = [(c, of(c)) for _, _, columns in pairs for c in columns]
     flags = [
         "--model" if p.in_unit and not p.whole else "--score" if p.counts is None else "--hard"
         for _, p in classifiers
@@ -357,9 +357,9 @@ def _either(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptio
     )
 
 
-def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> None:
+def _refuse_other_classes(named: NamedTasks, of: Callable[[str], Profile]) -> None:
     """Refuse tasks whose classes differ: they cannot stand below one another."""
-    classes = {label: list(held[label].counts or ()) for _, label, _ in named.pairs()}
+    classes = {label: list(of(label).counts or ()) for _, label, _ in named.pairs()}
     largest = max(classes, key=lambda label: len(classes[label]))
     for label, own in classes.items():
         if all(same_answer(text, classes[largest]) for text in own):
