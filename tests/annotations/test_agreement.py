@@ -480,6 +480,7 @@ def test_a_panel_of_one():
     assert any("not a fixed panel" in warning for warning in statistic.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 200))])
 def test_intervals_of_a_fixed_panel_cover(n):
     runs, level = 60, 0.9
@@ -535,6 +536,7 @@ def assess_readers(said, p):
     return fl.annotations.assess(fl.Predictions({"m": p, **people}), workers=1)
 
 
+@pytest.mark.slow
 def test_intervals_count_readers_who_differ_as_drawn_from_many():
     said, p = readers(0, 300, 5, 1.0)
     found = assess_readers(said, p)

@@ -387,6 +387,7 @@ def test_samples_are_of_cheap_cells_and_not_of_cells_within_cells(tmp_path: Path
     assert list(sampler.found) == ["a"]
 
 
+@pytest.mark.slow
 def test_a_protocol_of_a_paper_is_sampled_in_its_own_folder(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,7 @@ def as_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_example_runs(as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exec(compile(_block("python"), "benchmark.md", "exec"), {})
     said = [line.split() for line in capsys.readouterr().out.splitlines()]

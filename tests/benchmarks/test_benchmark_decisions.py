@@ -12,6 +12,7 @@ import decisions as recipe
 NAME = "outsider +6, 3 alike, 2 classes, y"
 
 
+@pytest.mark.slow
 def test_a_run_keeps_every_classifier_beside_the_labels():
     cell = {"set": NAME, "n_labeled": 20, "start": 0, "stop": 1, "seed": 0}
     line = cell | recipe.run_cell(cell, Path())

@@ -43,6 +43,7 @@ def test_delay_counts_from_the_fall_to_the_first_alarm_that_is_due() -> None:
     assert (record["quiet"], record["false"], record["found"], record["delay"]) == (1, 1, True, 1)
 
 
+@pytest.mark.slow
 def test_a_run_and_its_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     case = bench.simulated("none", 3)
     first = case.items.groups["period"] <= 3

@@ -176,6 +176,7 @@ def test_labeling_by_keys(browser: webdriver.Browser, start: Start) -> None:
     assert served.process.wait(timeout=20) == 0
 
 
+@pytest.mark.slow
 def test_the_estimate_is_hidden_until_five_labels(browser: webdriver.Browser, start: Start) -> None:
     served = start(
         table_of(40), "--until", "width:good:accuracy<=0.99", "--metrics", "accuracy,ece"
@@ -242,6 +243,7 @@ def test_hostile_texts_stay_texts(
     assert ("**bold**" in found["text"]) == (not options)
 
 
+@pytest.mark.slow
 def test_two_tabs_on_one_record(browser: webdriver.Browser, start: Start) -> None:
     """The second to decide an item is told so, and goes on with another one."""
     served = start(table_of(30))
@@ -316,6 +318,7 @@ def test_the_browser_is_led_to_the_page_by_a_file(browser: webdriver.Browser, st
     assert list(served.labels.values()) == ["fine"]
 
 
+@pytest.mark.slow
 def test_a_record_that_is_gone_is_told_and_can_be_downloaded(
     browser: webdriver.Browser, start: Start, tmp_path: Path
 ) -> None:

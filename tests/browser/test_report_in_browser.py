@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from every_report import PAGES, TITLES
+from every_report import PAGES, QUICK, TITLES, every
 from report_samples import SAMPLES, render_html
 
 if TYPE_CHECKING:
@@ -16,16 +17,20 @@ PHONE, TABLET, DESKTOP = 390, 768, 1280
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 ATTACK = "<script>window.ran = true; document.title = 'pwned'</script>"
 
-every = pytest.mark.parametrize("name", PAGES)
-samples = pytest.mark.parametrize("name", [f"estimates: {name}" for name in SAMPLES])
+samples = pytest.mark.parametrize("name", [
+    pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+    for name in (f"estimates: {name}" for name in SAMPLES)
+])  # fmt: skip
 widths = pytest.mark.parametrize("width", [PHONE, TABLET, DESKTOP])
 
 
 @pytest.fixture(scope="module")
-def measured(measure: Measure) -> Measured:
-    """Every page, and a nasty one again without the policy that would stop its scripts."""
-    pages = {name: made() for name, made in PAGES.items()}
-    nasty, minimal = pages["estimates: nasty_names"], pages["estimates: minimal"]
+def measured(measure: Measure, request: pytest.FixtureRequest) -> Measured:
+    """The pages asked for, and a nasty one again without the policy that would stop its scripts."""
+    chosen = (getattr(item, "callspec", None) for item in request.session.items)
+    asked = QUICK | {str(each.params.get("name")) for each in chosen if each is not None}
+    pages = {name: made() for name, made in PAGES.items() if name in asked}
+    nasty, minimal = pages["estimates: nasty_names"], PAGES["estimates: minimal"]()
     attacked = minimal.replace("</body>", f"{ATTACK}</body>")
     unprotected = {
         "unprotected": POLICY.sub("", nasty),
@@ -45,10 +50,17 @@ def test_a_page_is_read_without_scrolling_sideways(measured: Measured, name: str
         assert found["fetched"] == []
 
 
-@pytest.mark.parametrize("name", [*PAGES, "unprotected"])
+@every
 def test_no_name_becomes_markup(measured: Measured, name: str) -> None:
-    found = measured[name][str(PHONE)]
-    title = TITLES["estimates" if name == "unprotected" else name.partition(":")[0]]
+    _no_markup(measured[name][str(PHONE)], name.partition(":")[0])
+
+
+def test_no_name_becomes_markup_without_the_policy(measured: Measured) -> None:
+    _no_markup(measured["unprotected"][str(PHONE)], "estimates")
+
+
+def _no_markup(found: Mapping[str, Any], kind: str) -> None:
+    title = TITLES[kind]
     assert found["title"] == f"{title} A fewlabels report"
     assert (found["active"], found["scripts"], found["scripted"]) == (0, 1, False)
 

@@ -162,7 +162,8 @@ def said(result: Any) -> str:
     return "\n".join(texts)
 
 
-@pytest.mark.slow_with("spe", "monotone-curves", "ssme-kde", "agreement-rates", "majority-vote")
+@pytest.mark.slow_with("spe", "monotone-curves", "ssme-kde", "agreement-rates", "majority-vote",
+                       "sparse votes")  # fmt: skip
 @pytest.mark.parametrize("name", RESULTS)
 def test_nothing_in_a_result_can_be_written_and_trying_changes_nothing(name):
     result = RESULTS[name]()

@@ -26,7 +26,8 @@ JUDGED = [name for name in NAMES if name not in AS_BEE]
 SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves", "crowd-svm", "spe")
 # They differ from those that are quick in which rates are shared.
 SLOW_CHAINS = pytest.mark.slow_with(
-    "cbee", "confusion-cbee", "confusion-bee", "hcbee", "confusion-hcbee", "cbcc"
+    "cbee", "confusion-cbee", "confusion-bee", "hcbee", "confusion-hcbee", "cbcc",
+    "vote-selection",
 )
 N, KNOWN = 180, 40
 
@@ -62,10 +63,10 @@ SERVED = [
 ]
 
 
+@SLOW_TO_FIT
 @pytest.mark.product
 @pytest.mark.parametrize(("method", "n_classes"), SERVED)
 class TestPosterior:
-    @SLOW_TO_FIT
     def test_rows_are_on_the_simplex(self, method, n_classes):
         everyone = quick(method).infer(world(n_classes), 0)
         for posterior in {id(p): p for p in (everyone, everyone.of(0), everyone.of(2))}.values():
@@ -95,7 +96,6 @@ class TestPosterior:
         assert draws.shape == (5, N)
         assert (draws[:, rows] == predictions.labels[rows]).all()
 
-    @SLOW_TO_FIT
     def test_order_of_items_is_irrelevant(self, method, n_classes):
         skip_if_exempt(method, "items")
         predictions = world(n_classes)
@@ -121,10 +121,10 @@ class TestPosterior:
         np.testing.assert_allclose(part, whole, rtol=1e-7, atol=1e-9)
 
 
+@SLOW_TO_FIT
 @SLOW_CHAINS
 @pytest.mark.parametrize("method", NAMES)
 class TestEstimates:
-    @SLOW_TO_FIT
     def test_order_of_items_is_irrelevant_to_estimates(self, method):
         base, rng = world(), np.random.default_rng(1)
         predictions = fl.Predictions(
@@ -138,7 +138,6 @@ class TestEstimates:
         for a, b in zip(straight, shuffled, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
-    @SLOW_TO_FIT
     def test_same_seed_same_bits_with_any_workers_and_input_is_untouched(self, method):
         predictions, same = (world(n_classes_of(method)) for _ in range(2))
         metrics = served(method, ["accuracy", "auc"])
@@ -149,7 +148,6 @@ class TestEstimates:
         one, five = (estimate(same, method, estimand="sample", workers=w) for w in (1, 5))
         assert one.to_dict() == five.to_dict()
 
-    @SLOW_TO_FIT
     def test_relabelling_the_classes_relabels_the_answer(self, method):
         skip_if_exempt(method, "classes")
         predictions = world(n_classes_of(method))
@@ -172,7 +170,6 @@ class TestEstimates:
             with pytest.raises(InputError, match="label"):
                 fl.estimate(world().with_labels(None), quick(method))
 
-    @SLOW_TO_FIT
     def test_no_labels_and_one_class_of_labels(self, method):
         predictions, metrics = world(n_classes_of(method)), ["accuracy", "roc_auc"]
         if "labels" not in METHODS[method].needs:
@@ -183,7 +180,6 @@ class TestEstimates:
             assert row.status in ("few-labels", "undefined", "not-converged"), row
             assert np.isnan(row.value) or row.high > row.low
 
-    @SLOW_TO_FIT
     def test_missing_predictions_and_votes_with_some_of_the_probabilities(self, method):
         base = world()
         p = base.probabilities.copy()
@@ -196,14 +192,12 @@ class TestEstimates:
         )
         assert all(r.low <= r.value <= r.high for r in found.rows)
 
-    @SLOW_TO_FIT
     def test_duplicate_items_count_twice(self, method):
         twice = world().take(np.repeat(np.arange(N), 2))
         marginals = quick(method).infer(twice, 0).marginals()
         assert marginals.shape == (2 * N, 2)
         assert np.isfinite(marginals).all()
 
-    @SLOW_TO_FIT
     def test_one_classifier_and_saturated_scores(self, method):
         p = np.where(np.random.default_rng(0).random(200) < 0.4, 1.0, 0.0)
         labels = np.where(np.arange(200) < 30, (p > 0.5).astype(int), -1)
@@ -224,7 +218,6 @@ class TestEstimates:
         ).marginals()
         np.testing.assert_allclose(found.sum(axis=1), 1)
 
-    @SLOW_TO_FIT
     def test_annotators_histograms(self, method):
         n, p = 30, world().probabilities[:30, 1:, 1]
         truth = np.random.default_rng(0).integers(2, size=N)[:n]  # as in `world`
@@ -240,6 +233,7 @@ class TestEstimates:
 
 
 # Of those whose draws are of one kind, another is quick.
+@SLOW_TO_FIT
 @pytest.mark.slow_with("confusion-hcbee", "ssme-kde-marginal", "agreement-ensemble",
                        "active-surrogate")  # fmt: skip
 @pytest.mark.parametrize("method", JUDGED)
@@ -262,7 +256,6 @@ class TestIntervals:
         for row in fl.estimate(world(), quick(method), metrics, **asked).rows:
             assert (row.status == "not-applicable") == (row.metric not in defined)
 
-    @SLOW_TO_FIT
     def test_a_group_without_labels_keeps_its_rows(self, method):
         base, group = world(), np.where(np.arange(N) < N - 40, "seen", "unseen")
         predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
@@ -272,7 +265,6 @@ class TestIntervals:
         assert row.status in ("few-labels", "not-converged")
         assert row.high > row.low
 
-    @SLOW_TO_FIT
     @pytest.mark.parametrize("estimand", ["population", "sample"])
     def test_a_class_that_is_never_predicted(self, method, estimand):
         if estimand == "sample" and method != "labeled":
@@ -289,7 +281,6 @@ class TestIntervals:
             # Agreement alone says that those who always agree are never wrong; labels object.
             assert row.high > row.low or row.status is Status.CONTRADICTED
 
-    @SLOW_TO_FIT
     def test_unit_of_the_weights_does_not_matter(self, method):
         base, weight = world(), np.random.default_rng(1).exponential(size=N)
         one, other = (
@@ -308,7 +299,6 @@ class TestIntervals:
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
-    @SLOW_TO_FIT
     def test_a_users_function_is_weighted_like_the_rest(self, method):
         if METHODS[method].serves == "means":
             pytest.skip("a function is not known to be a mean")
@@ -326,7 +316,6 @@ class TestIntervals:
             own, built_in = (found.get(model, m) for m in ("share_right", "accuracy"))
             assert abs(own.value - built_in.value) < 0.3 * (built_in.high - built_in.low)
 
-    @SLOW_TO_FIT
     def test_only_a_classifiers_own_labels_count(self, method):
         base = world()
         p = base.probabilities[:, :, 1].copy()

@@ -48,6 +48,7 @@ os._exit(0)
 and tracing that stops while another thread frees may take the process with it."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quote", [pytest.param("", marks=pytest.mark.slow), '"'])
 def test_huge_cell_takes_bounded_memory(write, quote):
     path = write(f"p__a__1,text\n.1,{quote}" + "x" * 100_000_000 + f"{quote}\n")

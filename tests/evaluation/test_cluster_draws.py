@@ -47,6 +47,7 @@ def relative(method: str, metrics: list[str], each: int, cluster: str | None) ->
     return np.exp(np.log(found).mean(axis=0))
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("auto", "monotone-curves")
 @pytest.mark.parametrize("method", ["auto", "monotone-curves", "bayesian-calibration"])
 def test_a_fit_counts_copies_once(method: str) -> None:

@@ -44,6 +44,7 @@ def by_group(estimates: Any) -> dict[tuple[str, str, str], Any]:
     return {(r.model, r.metric, r.group): r for r in estimates.rows if r.group is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "missing"),
     [(2, True), *(pytest.param(k, False, marks=pytest.mark.slow) for k in (2, 3))],

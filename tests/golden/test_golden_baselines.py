@@ -46,7 +46,7 @@ def truth(golden_folder):
     }
 
 
-@pytest.mark.slow_with("majority-vote")
+@pytest.mark.slow_with("majority-vote", "pseudo-label")
 @pytest.mark.parametrize("size", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 @pytest.mark.parametrize("method", BASELINES)
 def test_errors_of_accuracy_are_the_papers(golden_folder, civil, truth, method, size):

@@ -154,6 +154,7 @@ def test_estimates_are_the_error_rates_that_were_found():
         assert row.low < row.value < row.high
 
 
+@pytest.mark.slow
 def test_refits_spread_like_fresh_samples():
     def rates(seed, replicates=2):
         votes, _ = world((0.1, 0.2, 0.3), n=500, seed=seed)

@@ -169,6 +169,7 @@ class TestSelection:
             == (found.diagnostics["chosen"])
         )
 
+    @pytest.mark.slow
     def test_alike_domains_are_coupled(self):
         base, _ = world((0.05, 0.2, 0.35, 0.4), n=20 * 15, seed=3)
         domain = [f"d{i // 15}" for i in range(300)]
@@ -518,6 +519,7 @@ class TestHyperparameters:
         with pytest.raises(UsageError, match="sampler"):
             HCBEE(sampler="exact")
 
+    @pytest.mark.slow
     def test_samplers_agree(self):
         base, _ = world((0.1, 0.2, 0.3), n=90)
         predictions = fl.Predictions(votes=base.votes, domain=["a", "b", "c"] * 30)

@@ -56,10 +56,12 @@ def test_the_evidence_is_a_probability_of_labels(model, places):
     assert total == pytest.approx(1.0, abs=0.02)
 
 
+@pytest.mark.slow
 def test_labels_favour_densities_that_are_right():
     assert share_of_densities(of_scores(*two_normals(1, 1500), 100)) > 0.6
 
 
+@pytest.mark.slow
 def test_labels_overrule_densities_that_are_wrong():
     assert share_of_densities(of_scores(*beside_the_humps(2), 100)) < 0.05
 
@@ -92,6 +94,7 @@ def test_many_scores_do_not_make_a_density_certain():
     assert width[0] > width[1] > width[2]
 
 
+@pytest.mark.slow
 def test_the_curve_is_that_of_the_densities_between_and_beyond_the_knots():
     """P(y=1 | score) of the densities' share of the draws, at any score, as Bayes' rule says."""
     scores, truth = two_normals(5)

@@ -29,6 +29,7 @@ def test_labels_narrow_the_curve_around_the_truth():
     assert width[0] > 2 * width[1] > 3 * width[2]
 
 
+@pytest.mark.slow
 def test_many_labels_give_the_truth():
     data = world(1, 4000, 3000)
     scores = data.scores[3000:, 0]
@@ -36,6 +37,7 @@ def test_many_labels_give_the_truth():
     assert np.abs(chance(data)[3000:] - truth).mean() < 0.03
 
 
+@pytest.mark.slow
 def test_pooled_labels_cost_no_precision():
     few, many = chance(world(2, 3000, 200)), chance(world(2, 3000, 201))
     assert np.abs(few - many)[201:].mean() < 0.03

@@ -290,6 +290,7 @@ def test_selection(selection):
             assert gap == pytest.approx(other["log_evidence"] - first["log_evidence"])
 
 
+@pytest.mark.slow
 def test_components_and_truncation_and_short_names():
     predictions, truth = normals(n=120)
     assert SPE(families=("n", "f-r")).families == ("normal", "weibull-min")

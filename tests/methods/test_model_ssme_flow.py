@@ -201,6 +201,7 @@ def test_a_class_without_members_needs_no_prior():
     assert np.isfinite(found.marginals()).all()
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch():
     """With no noise and few items a flow learns them by heart; held-out items notice."""
     predictions, _ = clusters(n=150)

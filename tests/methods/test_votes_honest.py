@@ -107,6 +107,7 @@ class TestSharedMistakes:
             assert {group.domain for group in counted.groups} == {"copied"}
             assert (counted.of(("own",), some.models) == 1).all()
 
+    @pytest.mark.slow
     def test_votes_that_never_differ_may_all_be_one(self):
         rng = np.random.default_rng(0)
         one = by_errors(rng, labels_of(rng, 300), [0.2])

@@ -217,6 +217,7 @@ def test_the_rows_are_a_table_and_progress_is_told() -> None:
         found.get(5, "bee", "accuracy")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")
 def test_a_signal_shows_the_runs_that_are_done(tmp_path: Path) -> None:
     asked = [

@@ -313,6 +313,7 @@ def test_labels_of_annotators_give_a_curve_without_a_test():
     assert found.rows[0].value < 0.1
 
 
+@pytest.mark.slow
 def test_many_items_are_estimated_in_parts():
     p, predictions = world(20_000, 200)
     found = fl.calibration_curve(predictions, bins=5)

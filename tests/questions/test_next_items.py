@@ -238,6 +238,7 @@ class TestTarget:
 class TestWeightsOfLabels:
     """Who averages labels undoes how they were drawn; label models need not."""
 
+    @pytest.mark.slow
     @pytest.mark.slow_with("labeled", "active-testing")
     @pytest.mark.parametrize("method", ["labeled", "autoeval", "active-testing"])
     def test_labels_drawn_by_size_of_error_are_undone(self, method):

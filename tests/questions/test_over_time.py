@@ -64,6 +64,7 @@ def test_what_stays_raises_no_alarm():
     assert quiet == 6
 
 
+@pytest.mark.slow
 def test_periods_whose_labels_say_next_to_nothing_are_as_the_others():
     """Most scores are 0, positives rare: for some curves the likelihood has no mode nearby."""
     rng = np.random.default_rng(4)
@@ -82,6 +83,7 @@ def test_periods_whose_labels_say_next_to_nothing_are_as_the_others():
     assert held >= 13
 
 
+@pytest.mark.slow
 def test_labels_that_complaints_chose_raise_no_alarm_and_no_status_is_ok():
     items, truth, _ = weekly(falls=99, labels=0, weeks=10)
     rng = np.random.default_rng(4)
@@ -100,6 +102,7 @@ def test_labels_that_complaints_chose_raise_no_alarm_and_no_status_is_ok():
     assert not any("random sample" in said for said in steady.warnings)
 
 
+@pytest.mark.slow
 def test_a_change_of_the_mix_is_not_one_of_the_curve():
     rng = np.random.default_rng(3)
     week = np.repeat(np.arange(8), 800)
@@ -270,8 +273,9 @@ def test_a_classifier_may_come_and_go(tmp_path):
         {"old": items.probabilities[:, 0, 1] ** 2, "spam": items.probabilities[:, 0, 1]},
         items.labels, groups=items.groups,
     )  # fmt: skip
-    fl.monitor(other.take(week < 4), "date", "week", "accuracy", state=tmp_path / "s")
-    later = fl.monitor(items.take(week >= 4), "date", "week", "accuracy", state=tmp_path / "s")
+    asked = {"every": "week", "metrics": "accuracy", "state": tmp_path / "s", "method": "labeled"}
+    fl.monitor(other.take(week < 4), "date", **asked)
+    later = fl.monitor(items.take(week >= 4), "date", **asked)
     assert set(later.models) == {"old", "spam"}
     values = {(row.model, row.group): row.value for row in later.rows}
     assert np.isnan(values["old", "date=2026-10-26"])
@@ -285,7 +289,7 @@ def test_what_is_no_state_is_left_alone(tmp_path):
     with pytest.raises(InputError, match=r"notes\.txt: this is no state"):
         fl.monitor(items, "date", state=state)
     assert state.read_text() == "mine"
-    fl.monitor(items, "date", state=tmp_path / "s")
+    fl.monitor(items, "date", state=tmp_path / "s", method="labeled")
     others = fl.Predictions(items.probabilities, items.labels, groups=items.groups,
                             classes=["ham", "spam"])  # fmt: skip
     with pytest.raises(InputError, match="its classes are"):
@@ -352,6 +356,7 @@ def by_language(weeks=8, n=600, falls=5, seed=1):
     return fl.Predictions({"spam": p}, items.labels, groups=groups), shares
 
 
+@pytest.mark.slow
 def test_each_group_is_estimated_from_its_own_rows():
     items, shares = by_language()
     over_time = fl.monitor(items, "date", "week", "accuracy", by="language")
@@ -390,7 +395,7 @@ def test_the_reference_of_a_group_is_its_own():
 def test_groups_in_parts_and_from_a_state_are_those_of_one_run(tmp_path):
     items, _ = by_language(weeks=4, n=200, falls=2)
     weeks = np.array([(day - dt.date(2026, 9, 7)).days // 7 for day in items.groups["date"]])
-    asked = {"by": "language", "every": "week", "metrics": "accuracy"}
+    asked = {"by": "language", "every": "week", "metrics": "accuracy", "method": "labeled"}
     for first, last in ((0, 3), (2, 4)):
         rows = items.take((weeks >= first) & (weeks < last))
         latest = fl.monitor(rows, "date", **asked, state=tmp_path / "s")
@@ -405,7 +410,8 @@ def test_a_new_version_is_a_group_with_periods_of_its_own():
     items, _, week = weekly(n=300, falls=5)
     version = np.where(week < 5, "1.9", "2.0").astype(object)
     groups = {**items.groups, "version": version}
-    over_time = fl.monitor(items.with_groups(groups), "date", "week", "accuracy", by="version")
+    asked = ("date", "week", "accuracy")
+    over_time = fl.monitor(items.with_groups(groups), *asked, by="version", method="labeled")
     new = over_time.subgroups["version=2.0"]
     assert [period.name for period in new.periods] == ["2026-10-12", "2026-10-19", "2026-10-26"]
     # As bad from its first week on: nothing has changed since.
@@ -413,7 +419,7 @@ def test_a_new_version_is_a_group_with_periods_of_its_own():
     assert over_time.alarms
     once = fl.monitor(
         items.with_groups({**groups, "version": np.where(week < 7, "1.9", "2.0")}),
-        "date", "week", "accuracy", by="version", method="labeled",
+        *asked, by="version", method="labeled",
     )  # fmt: skip
     assert list(once.subgroups) == ["version=1.9"]
     assert any("version=2.0" in said and "one period alone" in said for said in once.warnings)
@@ -464,14 +470,15 @@ def monday(path, *options):
 def test_labels_that_come_later_are_joined_by_item_and_said(tmp_path, capsys):
     path, state = tmp_path / "spam.csv", tmp_path / "state"
     truth, week = spam_file(path)
-    assert monday(path, "--state", state) == 0
+    quick = ("--method", "labeled", "--state", state)
+    assert monday(path, *quick) == 0
     late = tmp_path / "late.csv"
     lines = [f"m{i},{int(truth[i])}" for i in np.flatnonzero(week == 2)[:40]]
     late.write_text("\n".join(["item,label", *lines]))
     capsys.readouterr()
     answer = tmp_path / "a.json"
     where = ["--where", "date >= 2026-09-21 and date < 2026-09-28"]
-    assert monday(path, *where, "--labels", late, "--state", state, "--json", answer) == 0
+    assert monday(path, *where, "--labels", late, *quick, "--json", answer) == 0
     found = json.loads(answer.read_text())
     assert any(
         "labels of earlier days have come or gone (2026-09-21, 2026-09-22, 2026-09-23" in said
@@ -518,7 +525,7 @@ def test_the_items_whose_labels_would_tell_most_are_rows_of_the_last_complete_pe
     assert "--ask N and --out FILE go together" in capsys.readouterr().err
     # The state knows of the period, and FILE has no row of it.
     state = ["--state", tmp_path / "state"]
-    assert monday(path, *state) == 0
+    assert monday(path, *state, "--method", "labeled") == 0
     older = ["--where", "date < 2026-09-14", "--ask", 5, "--out", chosen]
     assert monday(path, *state, *older) == 2
     assert "no item without a label of 2026-10-26" in capsys.readouterr().err
@@ -573,6 +580,7 @@ def test_a_time_that_cannot_be_read_is_said_with_a_command_that_works(tmp_path, 
     assert monday(path, "--where", *shlex.split(where)) == 0
 
 
+@pytest.mark.slow_with("%d/%m/%Y", "%d %b %Y", "%m/%d/%y")
 @pytest.mark.parametrize("form", ["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y %H:%M"])
 def test_times_that_are_written_otherwise_are_asked_about_with_a_command_that_works(
     tmp_path, capsys, form
@@ -624,7 +632,8 @@ def test_the_dashboard_reads_the_table(tmp_path):
     dashboard = json.loads(page.read_text("utf-8"))
     path = tmp_path / "spam.csv"
     spam_file(path, language=lambda days: ["de" if i % 2 else "en" for i in range(len(days))])
-    assert monday(path, "--by", "language", "--to", f"sqlite:///{tmp_path}/m.db#estimates") == 0
+    to = f"sqlite:///{tmp_path}/m.db#estimates"
+    assert monday(path, "--by", "language", "--method", "labeled", "--to", to) == 0
     with closing(sqlite3.connect(tmp_path / "m.db")) as connection:
         chosen = {"__from:date:iso": "2026-09-10T00:00:00.000Z",
                   "__to:date:iso": "2026-12-01T00:00:00.000Z"}  # fmt: skip
@@ -701,6 +710,7 @@ def test_a_period_is_complete_where_the_data_reach_as_far_into_it_as_into_others
         assert calendar(days, "week")[0].complete == complete, days
 
 
+@pytest.mark.slow
 def test_three_rows_of_a_new_week_change_nothing():
     items, *_ = weekly(n=300, falls=5)
     mondays = items.groups["date"]

@@ -216,6 +216,7 @@ def test_comparisons_of_one_person_go_together() -> None:
     assert not read_comparisons(alone).items.clusters
 
 
+@pytest.mark.slow
 def test_people_who_judge_what_a_contestant_lost_are_no_random_sample() -> None:
     """By what the judge says of m0; not where they judge any, or more of some contestants."""
     table = league(5, n=400)[0].to_pydict()

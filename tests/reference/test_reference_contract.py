@@ -198,6 +198,7 @@ def test_difference_is_antisymmetric(predictions, method):
         )
 
 
+@pytest.mark.slow
 def test_more_than_fifty_groups_are_refused():
     w = world(n=120, models=2, labeled=20, seed=18)
     fine = fl.estimate(

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import pytest
 from annotations_samples import ASSESSMENTS, CALIBRATIONS
 from curve_samples import CURVES, THRESHOLDS
 from page import Page
@@ -199,6 +200,24 @@ PARTS: dict[str, Callable[[], str]] = {
 TEXTS: dict[str, Callable[[int], str]] = {
     f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
 }
+
+
+def _one_of_each() -> set[str]:
+    """A page of each kind, the one whose names are hostile where there is one."""
+    kinds: dict[str, str] = {}
+    for name in PAGES:
+        kind, _, sample = name.partition(": ")
+        if kind not in kinds or sample.startswith(("nasty", "hostile")):
+            kinds[kind] = name
+    return {"estimates: two_classes", "estimates: domains", *kinds.values()}
+
+
+QUICK = _one_of_each()
+every = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PAGES],
+)
+"""What holds of one holds of all: of one of each kind at once, of the others in the slow suite."""
 
 
 @cache

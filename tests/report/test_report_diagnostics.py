@@ -141,6 +141,7 @@ def test_the_middle_is_folded_where_there_is_room() -> None:
     assert all(name in words for name in names)
 
 
+@pytest.mark.slow
 def test_a_page_of_very_many_estimates_can_still_be_opened() -> None:
     report = crowd()
     group = [row for row in report["estimates"] if row["group"] == "site=a"]

@@ -8,16 +8,13 @@ import re
 import unicodedata
 from pathlib import Path
 
-import pytest
-from every_report import PAGES, PARTS, TEXTS, TITLES, parsed
+from every_report import PAGES, PARTS, TEXTS, TITLES, every, parsed
 from page import Page
 from rich.cells import cell_len
 
 import fewlabels.report
 
 ROOT = Path(fewlabels.report.__file__).parent
-
-every = pytest.mark.parametrize("name", PAGES)
 
 
 @every

@@ -44,6 +44,7 @@ def test_label_shift_needs_both_kinds_of_items() -> None:
             LabelShift(fl.models.TemperedEnsemble()).infer(fl.Predictions(p, labels), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("tempered-ensemble")
 @pytest.mark.parametrize("method", ["tempered-ensemble", "labeled"])
 def test_label_correction_brings_precision_to_the_unlabeled_population(method: str) -> None:

@@ -36,6 +36,7 @@ def test_the_power_is_there() -> None:
     assert (sure < 0.05).mean() > 0.8
 
 
+@pytest.mark.slow
 def test_a_small_difference_among_many_labels_is_warned_of() -> None:
     rng = np.random.default_rng(0)
     p = 1 / (1 + np.exp(-rng.normal(0, 2, 6000)))

@@ -109,6 +109,7 @@ def chosen_table(seed: int, *, chosen: bool, frequent: bool) -> pa.Table:
     return pa.table({"h__0": no, "h__1": yes, "p__a__1": p, "s__b": score})
 
 
+@pytest.mark.slow
 def test_annotated_items_that_were_chosen_are_told_of_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +126,7 @@ def test_annotated_items_that_were_chosen_are_told_of_as_in_memory(
     assert found.diagnostics[NOT_RANDOM]["p_value"] < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frequent", [False, True])
 def test_a_sample_of_a_stream_raises_no_false_alarm(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frequent: bool

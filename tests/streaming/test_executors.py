@@ -310,6 +310,7 @@ def _pages(port: int) -> set[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.isdir("/proc/net"), reason="reads sockets from /proc")
 def test_nobody_else_reaches_a_cluster_of_our_own(opened: dict[str, Executor]) -> None:
     """Whoever reaches a scheduler or a worker of Dask runs code in it."""

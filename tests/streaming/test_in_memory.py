@@ -171,6 +171,7 @@ def test_refusals_are_those_of_few_items(by: Any, monkeypatch: pytest.MonkeyPatc
     assert str(many.value) == str(few.value)
 
 
+@pytest.mark.slow
 def test_intervals_are_those_of_all_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Means and spread of draws, as far as so many draws tell: groups, weights, rankings.
 

@@ -88,6 +88,7 @@ def answer(source: Any, **more: Any) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow_with("postgresql view", "sqlite query", "pattern")
 @pytest.mark.parametrize("kind", places.PLACES)
 def test_the_same_rows_are_the_same(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -107,6 +108,7 @@ def test_the_same_rows_are_the_same(
     assert answer(source, where=WHERE) == answer(chosen_rows(table))
 
 
+@pytest.mark.slow_with("postgresql", "postgresql view", "sqlite query", "pattern", "connection")
 @pytest.mark.parametrize("kind", places.PLACES)
 def test_in_parts_the_same(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """The sums are added in the order of the files: in several of them to rounding."""
@@ -133,7 +135,7 @@ class Killed(BaseException):
     """What ends a run at once, as a kill would."""
 
 
-@pytest.mark.slow_with("postgresql")
+@pytest.mark.slow_with("postgresql", "duckdb")
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql", "s3 hive"])
 def test_a_run_goes_on_and_a_change_is_said(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -276,7 +278,7 @@ def _kill(progress: Progress) -> None:
         raise Killed
 
 
-@pytest.mark.slow_with("duckdb")
+@pytest.mark.slow_with("duckdb", "postgresql")
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql"])
 def test_results_go_back_whole_or_not_at_all(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: Any
@@ -506,7 +508,8 @@ def test_no_address_shows_a_secret(said: str, secret: str) -> None:
 
 @pytest.mark.parametrize("address", [
     "https://ann:{}@host/f.csv", "mysql://ann:{}@host/db#t", "https://host/f.csv?token={}",
-    "abfs://c@host/f.csv?sig={}&sp=r", "duckdb:///none.db?password={}#t",
+    "duckdb:///none.db?password={}#t",
+    pytest.param("abfs://c@host/f.csv?sig={}&sp=r", marks=pytest.mark.slow),  # it asks ten seconds
 ])  # fmt: skip
 @pytest.mark.parametrize("command", ["doctor", "estimate"])
 def test_no_error_shows_a_secret(command: str, address: str, capsys: Any) -> None:

@@ -162,6 +162,7 @@ def test_rows_that_repeat_are_all_counted(tmp_path: Path) -> None:
         assert row.high - row.low == pytest.approx(whole.high - whole.low, rel=0.3)
 
 
+@pytest.mark.slow
 def test_scores_weights_and_missing_predictions(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     table = items_table(1200)
