@@ -9,6 +9,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -89,9 +90,10 @@ def drawn(cases: Sequence[set[Any]]) -> Iterator[int]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the cases of a `product` those stay quick that hold every value; the others are slow.
 
-    `product(2)`: that hold every pair of values. `slow_with` names values that take long.
+    `product(2)`: that hold every pair of values. `few(k)`: k cases of a test, drawn by its name, so
+    that tests of one list of cases take different ones. `slow_with` names values that take long.
     """
-    products = defaultdict(list)
+    products, several = defaultdict(list), defaultdict(list)
     for item in items:
         for mark in item.iter_markers("product"):
             products[item.nodeid.partition("[")[0], *mark.args].append(item)
@@ -105,6 +107,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for i, item in enumerate(cases):
             if i not in quick:
                 item.add_marker("slow")
+    for item in items:
+        few = item.get_closest_marker("few")
+        if few is not None and item.get_closest_marker("slow") is None:
+            several[item.nodeid.partition("[")[0], few.args[0]].append(item)
+    for (_, most), cases in several.items():
+        for item in sorted(cases, key=lambda case: crc32(case.nodeid.encode()))[most:]:
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -425,6 +425,7 @@ def panel(said, p):
     return found.get("m", "EL")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rates",
     [(0.9, 0.6, 0.3), *(pytest.param((1, 1, r), marks=pytest.mark.slow) for r in (0.02, 0.5))],

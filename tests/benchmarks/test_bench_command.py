@@ -104,6 +104,7 @@ def test_bad_input_is_one_line(
     assert shown.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_page_and_the_table(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -184,6 +184,7 @@ def test_pairs_of_classifiers_and_a_trait_of_each_level() -> None:
     assert texts(table, "labeled") == ["+1.00"]
 
 
+@pytest.mark.slow
 def test_a_glance_over_all_columns_and_the_headline() -> None:
     rows = [row(m, r, e, n_labeled=n) for n in (20, 50) for r in range(3)
             for m, e in (("labeled", 0.2), ("ensemble", 0.1 if n == 20 else 0.4))]  # fmt: skip

@@ -143,6 +143,7 @@ def test_intervals_are_for_the_population(short: Run) -> None:
     assert (rows["estimate"] <= rows["high"]).all()
 
 
+@pytest.mark.slow
 def test_groups_rows_and_classifiers_that_are_asked_for(short: Run, write: Write) -> None:
     label = [None if k % 10 == 0 else k % 2 for k in range(300)]
     found = short(
@@ -179,6 +180,7 @@ def test_folders_and_names(write: Write, tmp_path: Path) -> None:
 # --- what is varied ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_sharpening_keeps_the_order(short: Run) -> None:
     assert sharpen(np.array([[0.8, 0.2]]), 2)[0, 0] == pytest.approx(0.64 / 0.68)
     found = short("ssme-ensembling", levels=[1, 2], metrics=["roc_auc", "ece"])

@@ -56,6 +56,7 @@ def test_released_pool_ends_with_one_of_each() -> None:
         assert binary[split.rows[-2:]].tolist() == [1, 0]
 
 
+@pytest.mark.slow
 def test_released_sampler_labels_more_of_a_rare_class() -> None:
     rare = (np.random.default_rng(1).random(5000) < 0.05).astype(int)
     shares = {
@@ -84,6 +85,7 @@ def test_sizes_that_a_half_cannot_serve(sizes: dict[str, int]) -> None:
         _draw("uniform", **sizes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "n_labeled", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 100))]
 )

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import monitor as bench  # noqa: E402
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["none", "sudden fall", "new mistakes", "slow fall"])
 def test_accuracy_falls_where_the_kind_says_so(kind: str) -> None:
     fall = np.mean([bench.simulated(kind, k).fall[:, 0] for k in range(8)], axis=0)

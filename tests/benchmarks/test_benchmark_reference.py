@@ -46,6 +46,7 @@ def test_a_reference_alone_is_right_where_its_map_holds_and_only_there() -> None
     assert not ((other.low <= truth) & (truth <= other.high))[:, 0].any()
 
 
+@pytest.mark.slow
 def test_rows_of_a_pair() -> None:
     pair = recipe.Pair("made", made(3_000, 2), made(500, 3))
     rows = recipe.judged(pair, 1, sizes=(0, 20))

@@ -60,6 +60,7 @@ def test_what_is_undefined_is_counted_and_not_compared():
     assert only["status"] == {"ok": 3, "undefined": 1}
 
 
+@pytest.mark.slow
 def test_the_page_has_all_worlds_and_results_are_of_them():
     page = PAGE.read_text(encoding="utf-8")
     cells = stress.read(ROOT / "benchmarks" / "stress_before.jsonl")

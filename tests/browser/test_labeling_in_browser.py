@@ -304,6 +304,7 @@ def test_a_full_disk_is_told_and_gone_on_with_when_there_is_room(
     assert list(served.labels.values()) == ["fine"] * (saved + 1) + ["toxic"]
 
 
+@pytest.mark.slow
 def test_the_browser_is_led_to_the_page_by_a_file(browser: webdriver.Browser, start: Start) -> None:
     """As a link from another origin, which may open the page and ask nothing else."""
     served = start(table_of(30))
@@ -437,6 +438,7 @@ def test_a_held_key_is_one_decision(browser: webdriver.Browser, start: Start) ->
     page.counted(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("width", "scheme"),
     [(400, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)],

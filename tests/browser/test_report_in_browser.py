@@ -99,6 +99,7 @@ def test_colours_follow_the_numbers(measure: Measure, dark: bool) -> None:
     assert {colour for h, colour in cells if h is None} == {"rgba(0, 0, 0, 0)"}
 
 
+@pytest.mark.slow
 def test_dark_and_light_follow_the_reader(measure: Measure) -> None:
     page = {"page": render_html(SAMPLES["minimal"]())}
     light, dark = measure(page, (PHONE,)), measure(page, (PHONE,), dark=True)

@@ -329,6 +329,7 @@ def test_a_slider_moves_the_threshold(browser: webdriver.Browser, tmp_path: Path
     assert (told(), marks()) == (rows[best][1:], before)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["estimates: two_classes", "comparison: two", "annotations: plain",
                                   "threshold: met", "shift: two", "label-next: curve"])  # fmt: skip
 def test_a_page_is_whole_without_its_script(
@@ -356,6 +357,7 @@ PRINTED = ("estimates: two_classes", "estimates: demo", "comparison: two", "anno
            "shift: two", "label-next: curve")  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", PRINTED)
 def test_no_table_is_split_on_paper(browser: webdriver.Browser, tmp_path: Path, name: str) -> None:
     """On A4 with margins of a centimetre a page is 718 x 1,047 pixels."""

@@ -124,6 +124,7 @@ def test_the_penalty_of_the_least_held_out_loss(world, validation):
     np.testing.assert_array_equal(model.coef_, fixed.coef_)
 
 
+@pytest.mark.slow
 def test_a_perfect_classifier_is_left_alone(rng):
     """Labels are draws of f: alpha0 is infinite. The paper's penalty holds it at 9."""
     f, g = rng.dirichlet(np.ones(4), (2, 20_000))

@@ -47,6 +47,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow_with("backtest")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_files_are_written_whole(

@@ -113,6 +113,7 @@ def test_every_command_with_a_table_has_the_option() -> None:
     assert found == EXPORTS.keys()
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow_with("threshold", "label-next")
 @pytest.mark.parametrize("command", EXPORTS)
 def test_no_cell_is_a_formula(command: str, cli: Run, hostile: Path) -> None:

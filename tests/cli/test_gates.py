@@ -86,6 +86,7 @@ def test_each_command_with_conditions_is_here() -> None:
     assert found == COMMANDS.keys()
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("status", [*REFUSED, Status.FEW_LABELS])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_exit_codes(

@@ -268,6 +268,7 @@ def strata_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("command", OF_STRATA)
 def test_strata_count_in_every_question(command: str, cli: Run, strata_file: Path) -> None:
     """What ignores them is off by a fifth and more."""

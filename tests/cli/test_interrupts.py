@@ -84,6 +84,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.communicate()
 
 
+@pytest.mark.few(1)
 @pytest.mark.product
 @pytest.mark.slow_with("a long step of the main thread", "a worker that is not waited for")
 @pytest.mark.parametrize(

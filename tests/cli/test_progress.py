@@ -95,6 +95,7 @@ def test_verbose_of_files_read_in_parts(tmp_path: Path, cli: Run) -> None:
     assert (code, len(steps) >= 2, len(steps) == len({*steps})) == (0, True, True)
 
 
+@pytest.mark.slow
 def test_quiet_leaves_warnings_alone(tmp_path: Path) -> None:
     """No bar even where somebody watches; what is wrong is still said."""
     write(tmp_path / "a.csv", 2)

@@ -51,6 +51,7 @@ def test_each_command_with_a_page_is_here() -> None:
     assert found == REPORTS.keys()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("command", REPORTS)
 def test_a_report_is_small_says_where_it_comes_from_and_asks_nobody(
     command: str,

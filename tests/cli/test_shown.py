@@ -229,6 +229,7 @@ def without_estimates(text: str) -> str:
     return re.sub(numbers, lambda found: re.sub(r"\d", "#", found[0]), text)
 
 
+@pytest.mark.few(5)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("about", TEXTS)
 def test_what_is_printed(about: str, cli: Run) -> None:

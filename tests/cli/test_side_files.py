@@ -91,6 +91,7 @@ def numbers_of(said: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
             yield (*path, key)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["temperature", "vector", "matrix"])
 def test_maps_with_impossible_values(cli: Run, predictions_file: Path, tmp_path: Path, method):
     path, out = tmp_path / "map.json", tmp_path / "out.csv"

@@ -162,6 +162,7 @@ def said(result: Any) -> str:
     return "\n".join(texts)
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow_with("spe", "monotone-curves", "ssme-kde", "agreement-rates", "majority-vote",
                        "sparse votes")  # fmt: skip
 @pytest.mark.parametrize("name", RESULTS)

@@ -75,6 +75,7 @@ ASK: dict[Any, dict[str, Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ask", ASK, ids=lambda ask: ask.__name__)
 def test_one_seed_is_drawn_from_a_generator_and_gives_the_same_bits_again(ask: Any) -> None:
     def answer(random_state: RandomState) -> Any:

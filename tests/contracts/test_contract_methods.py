@@ -26,7 +26,12 @@ JUDGED = [name for name in NAMES if name not in AS_BEE]
 SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves", "crowd-svm", "spe")
 # They differ from those that are quick in which rates are shared.
 SLOW_CHAINS = pytest.mark.slow_with(
-    "cbee", "confusion-cbee", "confusion-bee", "hcbee", "confusion-hcbee", "cbcc",
+    "cbee",
+    "confusion-cbee",
+    "confusion-bee",
+    "hcbee",
+    "confusion-hcbee",
+    "cbcc",
     "vote-selection",
 )
 N, KNOWN = 180, 40
@@ -63,6 +68,7 @@ SERVED = [
 ]
 
 
+@pytest.mark.few(8)
 @SLOW_TO_FIT
 @pytest.mark.product
 @pytest.mark.parametrize(("method", "n_classes"), SERVED)
@@ -121,6 +127,7 @@ class TestPosterior:
         np.testing.assert_allclose(part, whole, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.few(8)
 @SLOW_TO_FIT
 @SLOW_CHAINS
 @pytest.mark.parametrize("method", NAMES)
@@ -138,6 +145,16 @@ class TestEstimates:
         for a, b in zip(straight, shuffled, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
+    @pytest.mark.slow_with(
+        "learned-ensemble",
+        "ssme-flow",
+        "ssme-kde-marginal",
+        "tempered-ensemble",
+        "agreement-ensemble",
+        "active-surrogate",
+        "pseudo-label",
+        "autoeval",
+    )
     def test_same_seed_same_bits_with_any_workers_and_input_is_untouched(self, method):
         predictions, same = (world(n_classes_of(method)) for _ in range(2))
         metrics = served(method, ["accuracy", "auc"])
@@ -233,6 +250,7 @@ class TestEstimates:
 
 
 # Of those whose draws are of one kind, another is quick.
+@pytest.mark.few(7)
 @SLOW_TO_FIT
 @pytest.mark.slow_with("confusion-hcbee", "ssme-kde-marginal", "agreement-ensemble",
                        "active-surrogate")  # fmt: skip

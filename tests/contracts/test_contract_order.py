@@ -39,6 +39,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_shuffled_rows_give_the_same_answer(question):
     ask, options = QUESTIONS[question]

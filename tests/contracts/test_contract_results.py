@@ -167,6 +167,7 @@ def test_repr_is_a_dozen_lines(name: str) -> None:
     assert "array(" not in text
 
 
+@pytest.mark.few(6)
 @results
 def test_a_fragment_is_whole_and_keeps_to_itself(name: str) -> None:
     page = made(name)._repr_html_()

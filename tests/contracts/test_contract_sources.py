@@ -49,6 +49,7 @@ def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_path_frame_and_predictions_give_the_same(name: str, tmp_path: Path) -> None:
     frame, path = pd.DataFrame(table()), tmp_path / "p.csv"
@@ -130,6 +131,7 @@ def test_a_stream_has_the_positive_class_that_memory_has(classes: int, tmp_path:
         fl.estimate_files(path, positive="bird")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kept", "metrics"),
     [

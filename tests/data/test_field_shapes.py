@@ -574,6 +574,7 @@ def check(shape: Shape, source: Any, run: Callable[..., tuple[int, str, str]], f
     assert code == 0, err
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", SHAPES)
 def test_what_columns_are(name: str, cli: Any, tmp_path: Path) -> None:
     shape, table = SHAPES[name], pd.DataFrame(SHAPES[name].table)

@@ -231,6 +231,7 @@ def test_damaged_files(whole, damage, end):
     examine(bytes(content), "file")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", [JSONL, JSONL.replace("\n", "\r\n")])
 def test_json_lines_cut_anywhere(tmp_path, text):
     """What is left are the first rows whole, or an error."""
@@ -251,6 +252,7 @@ def test_json_lines_cut_anywhere(tmp_path, text):
             assert len(fl.read_predictions(path).labels) == complete
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("all_pairs", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_json_lines_of_which_a_byte_is_another(tmp_path, all_pairs):
     """No row is lost, and no row is made of two; at each position one byte, or all of them."""

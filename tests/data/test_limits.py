@@ -203,6 +203,7 @@ def test_the_cells_of_a_binary_sheet_are_counted():
     assert limits._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
 
 
+@pytest.mark.slow
 def test_parts_of_any_number_of_rows_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(arguments, "available_memory", lambda: 4_000_000)  # a part fits
     found = fl.estimate_files(parquet(tmp_path / "a.parquet", 500_000), "labeled", "accuracy")
@@ -290,6 +291,7 @@ def steps_of_the_doctor(path: Path) -> int:
     return count
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "made",
     [

@@ -69,6 +69,7 @@ def checked(file: Path, cli: Any) -> int:
     return run_all(texts, columns, file, cli)
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("name", FILES)
 def test_of_ordinary_files(name: str, cli: Any) -> None:
     checked(FILES[name].path, cli)

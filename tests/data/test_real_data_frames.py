@@ -59,6 +59,7 @@ def test_cifar10(data_folder):
     assert (predictions.hard[:, j] == predictions.labels).mean() == pytest.approx(0.8198, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_nell(data_folder):
     path = data_folder / "nell" / "data.parquet"
     predictions = fl.read_predictions(path, keep=())

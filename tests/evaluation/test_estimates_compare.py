@@ -122,6 +122,7 @@ def test_gaps_between_groups(estimates: fl.Estimates) -> None:
         assert 0 <= found.low <= found.value <= found.high
 
 
+@pytest.mark.slow
 def test_draws_of_disjoint_groups_share_the_parameters() -> None:
     """Pairing by draw takes out what the label model leaves open for all groups alike."""
     found = fl.estimate(world(n=3000, labeled=20), "tempered-ensemble", "accuracy", by="g")

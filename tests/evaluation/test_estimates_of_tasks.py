@@ -38,6 +38,7 @@ def items(labels: int = 40, *, tasks: tuple[str, ...] = TASKS, **more: Any) -> f
     )  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["auto", "labeled", "monotone-curves", "dawid-skene"])
 def test_a_task_is_estimated_as_if_it_were_alone(method: str) -> None:
     metrics = ["accuracy", "f1"]
@@ -89,6 +90,7 @@ def test_intervals_know_that_tasks_are_of_the_same_items() -> None:
     assert width[MACRO] < 0.95 * max(width["task=rare0"], width["task=usual1"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["auto", "tempered-ensemble", "monotone-curves"])
 def test_the_posterior_of_all_rows_is_that_of_the_tasks(method: str) -> None:
     found = fl.estimate(items(), method, "accuracy")
@@ -177,6 +179,7 @@ def test_unknown_tasks() -> None:
         items().of_task("no")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("native", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_files_in_parts(tmp_path: Path, native: bool) -> None:
     path, label, score = tmp_path / "tags.csv", "true_{}", "prob_{}_{}"
@@ -218,6 +221,7 @@ def test_files_in_parts(tmp_path: Path, native: bool) -> None:
         estimate_files(path, posterior=tmp_path / "p", checkpoints=tmp_path / "c")
 
 
+@pytest.mark.slow
 def test_micro_averages_of_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of a sample stands for as many as its task has for it: .9 of the first task's here."""
     import fewlabels.streaming.samples as samples

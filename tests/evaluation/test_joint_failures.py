@@ -171,6 +171,7 @@ def test_copies_fail_together_and_one_that_never_errs_has_no_correlation() -> No
     assert (found.all_wrong.value, found.oracle.value) == (0, 1)
 
 
+@pytest.mark.slow
 def test_intervals_of_labels_alone_hold_the_truth() -> None:
     """Of 50 labels of a large population, at 90%."""
     votes, truth = votes_of(20_000, 3, 2, seed=4)

@@ -33,6 +33,7 @@ def rows(predictions: fl.Predictions) -> list[tuple[object, ...]]:
     return [tuple(row) for row in fl.estimate(predictions, metrics=metrics).rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_draws_in_smaller_chunks_say_the_same(
     monkeypatch: pytest.MonkeyPatch, classes: int
@@ -54,6 +55,7 @@ def test_draws_in_smaller_chunks_say_the_same(
     assert min(chunks) < 20
 
 
+@pytest.mark.slow
 def test_of_many_classifiers_the_guard_makes_no_square(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(draws: np.ndarray) -> np.ndarray:
         raise AssertionError("a covariance of all pairs")

@@ -43,6 +43,7 @@ def items() -> fl.Predictions:
     return fl.Predictions(p, labels, weight=weight, groups={"half": np.arange(300) % 2})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "asked",
     [

@@ -123,6 +123,7 @@ def write(path: Path, predictions: fl.Predictions) -> None:
     pq.write_table(pa.table({"label": label, "site": pa.array(site.tolist())} | columns), path)
 
 
+@pytest.mark.slow
 def test_a_page_shows_the_largest_and_the_worst_and_json_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +143,7 @@ def test_a_page_shows_the_largest_and_the_worst_and_json_all(
     assert f"{worst} (" in text
 
 
+@pytest.mark.slow
 def test_a_file_in_parts_is_read_whole_for_many_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

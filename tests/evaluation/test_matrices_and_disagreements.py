@@ -76,6 +76,7 @@ def test_cells_are_a_distribution_with_intervals(method: str) -> None:
     assert "Found is the share" in " ".join(found.summary(80).split())
 
 
+@pytest.mark.slow
 def test_matrices_of_groups_and_in_parts() -> None:
     items, half = world(), np.repeat(["x", "y"], 150)
     estimates = fl.estimate(fl.Predictions(**items, groups={"half": half}), "labeled", by="half")

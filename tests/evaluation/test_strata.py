@@ -122,6 +122,7 @@ def test_strata_without_labels_or_with_one_are_said():
     assert not any("of 3 strata" in line for line in enough.warnings)
 
 
+@pytest.mark.slow
 def test_many_items_and_files_read_in_parts(tmp_path):
     """15,000 items are not estimated from in parts, and files that would be are refused."""
     items = world(5, (50, 50, 50), n=16_000)

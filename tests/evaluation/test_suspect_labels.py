@@ -44,6 +44,7 @@ def found(arguments):
     return suspect_labels(predictions, voices(predictions))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("kind", "k", "n_models"),
     [("p", 2, 4), ("p", 5, 4), ("s", 2, 4), ("y", 2, 9), ("y", 4, 9), ("p", 3, 1)],

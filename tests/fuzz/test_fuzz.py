@@ -15,6 +15,7 @@ def test_what_did_not_hold_once(path: Path) -> None:
     assert broken_by(Attempt.from_json(path.read_text())) is None
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("area", [area for area in AREAS if area != "processes"])
 def test_some_attempts(area: str) -> None:
     made, broken = tried(area, 2)

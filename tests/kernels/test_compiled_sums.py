@@ -60,6 +60,7 @@ def values(k: int, exact: bool, n_groups: int) -> dict[tuple[str, str, bool], Fl
     return out
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("k", "exact", "n_groups"),
     [(2, True, 1), (2, False, 1), (2, True, 4), (3, True, 1), (12, True, 1), (12, False, 1)],

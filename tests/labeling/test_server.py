@@ -539,6 +539,7 @@ def test_a_connection_must_show_the_token_soon(
     known.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_who_goes_away_leaves_no_line(
     running: Callable[..., tuple[subprocess.Popen[str], str]],

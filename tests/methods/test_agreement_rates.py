@@ -224,6 +224,7 @@ def test_agreement_that_no_error_rates_explain_is_clipped_and_said():
     assert other.status in ("assumption", "not-converged")
 
 
+@pytest.mark.slow
 def test_a_classifier_that_meets_nobody_has_no_rate():
     votes, _ = world((0.1, 0.2, 0.3, 0.2), n=900)
     votes[:300, 3] = -1

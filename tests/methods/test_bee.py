@@ -154,6 +154,7 @@ class TestConstraints:
 
 
 class TestSelection:
+    @pytest.mark.slow
     def test_asymmetric_errors_need_matrices(self):
         rng = np.random.default_rng(0)
         truth = rng.random(3000) < 0.3
@@ -476,6 +477,7 @@ class TestRates:
             narrow, wide = (e.get(model, "error_rate") for e in (sample, whole))
             assert narrow.high - narrow.low < wide.high - wide.low
 
+    @pytest.mark.slow
     def test_more_classes(self):
         predictions, truth = world((0.1, 0.2, 0.3, 0.4), n=800, n_classes=4)
         for model in (BEE(**FEW), ConfusionBEE(**FEW)):
@@ -532,6 +534,7 @@ class TestHyperparameters:
         np.testing.assert_allclose(rates[1], rates[0], atol=0.02)
         np.testing.assert_allclose(rates[2], rates[0], atol=0.02)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("make", [HCBEE, pytest.param(CBCC, marks=pytest.mark.slow)])
     def test_a_burn_in_with_the_rates_integrated_out_changes_no_answer(self, make):
         base, _ = world((0.1, 0.2, 0.3), n=90)

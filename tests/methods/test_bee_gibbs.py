@@ -94,6 +94,7 @@ def test_rounding_never_gives_an_impossible_state():
         assert out.tolist() == [7, 0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collapsed_labels", [False, True])
 def test_items_of_one_row_are_as_items_of_their_own(collapsed_labels):
     """Four items with the same votes: how many are of class 1, drawn both ways."""

@@ -75,6 +75,7 @@ def enumerate_labels(
     return {y: float(np.exp(v - top) / total) for y, v in log.items()}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("votes", "penalty", "prior"),
     [

@@ -228,6 +228,7 @@ def test_a_classifier_without_votes_in_a_domain_has_no_rate_there():
     assert 0 <= found["y"]["model3"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.product
 @pytest.mark.parametrize("rates", ["confusion", "one"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

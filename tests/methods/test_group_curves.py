@@ -72,6 +72,7 @@ def grid_draws(items: fl.Predictions, size: int) -> np.ndarray:
     return np.random.default_rng(1).permutation(a[places])
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_posterior():
     """Means and sds of P(label) against integration over a grid of all that is unknown."""
     items = tiny()

@@ -79,6 +79,7 @@ def test_without_an_oracle_it_is_its_surrogate():
     assert "no oracle to ask" in found.warnings[-1]
 
 
+@pytest.mark.slow
 def test_learns_what_labels_teach():
     """The classifiers are over-confident: with labels the accuracy is nearer than without."""
     errors = []

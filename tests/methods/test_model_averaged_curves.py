@@ -66,6 +66,7 @@ def test_labels_overrule_densities_that_are_wrong():
     assert share_of_densities(of_scores(*beside_the_humps(2), 100)) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("densities", [0.3, pytest.param(0.6, marks=pytest.mark.slow)])
 def test_without_labels_the_beliefs_are_as_they_were(densities):
     share = share_of_densities(of_scores(*two_normals(3), 0), densities=densities)

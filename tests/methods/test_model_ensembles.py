@@ -125,6 +125,7 @@ def test_copies_of_a_classifier_are_no_agreement(labeled):
     assert learned.diagnostics["anchor"] == 1
 
 
+@pytest.mark.slow
 def test_without_labels_intervals_are_wide_and_say_what_they_rest_on():
     posterior = LearnedEnsemble().infer(overconfident(3, 0), 0)
     assert posterior.status == "assumption"
@@ -176,6 +177,7 @@ def test_many_annotators_of_ten_items_are_ten_labels(monkeypatch):
     assert max(counted) == pytest.approx(10, rel=0.05)  # others leave some out
 
 
+@pytest.mark.slow
 def test_many_labels_weigh_beliefs_by_some_and_fit_by_all(monkeypatch):
     """With more labels than beliefs are weighed by, posteriors are nearly those of all."""
     rng = np.random.default_rng(2)

@@ -322,6 +322,7 @@ def test_grades_that_are_near_each_other_are_known_to_be():
     assert all(e["member"] != "how near the grades are" for e in without)
 
 
+@pytest.mark.slow
 def test_how_far_off_a_judge_is_in_one_grade_is_known_in_the_others():
     """A judge never off by more than one; of plain classes the same votes might be off by more."""
     off = {True: [], False: []}
@@ -472,6 +473,7 @@ def test_hard_predictions_of_real_classifiers_with_labels():
     assert share.mean() >= 0.75
 
 
+@pytest.mark.slow
 def test_gains_that_differ():
     """Probabilities far too sure beside others far too timid, one of them reversed."""
     truth = truth_of(8_000)

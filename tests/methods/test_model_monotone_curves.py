@@ -57,6 +57,7 @@ def test_scores_of_one_sign_have_no_zero():
     assert not any(name.startswith("natural") for name in said)
 
 
+@pytest.mark.slow
 def test_scores_that_say_nothing_are_found_out():
     rng = np.random.default_rng(5)
     data = fl.Predictions(
@@ -109,6 +110,7 @@ def test_three_classes():
     assert found.low <= (p.argmax(axis=1) == truth).mean() <= found.high
 
 
+@pytest.mark.slow
 def test_interpolation_between_knots_is_exact_enough():
     """With more scores than knots the curve is taken on straight lines between them."""
     rng = np.random.default_rng(11)

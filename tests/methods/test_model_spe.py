@@ -45,6 +45,7 @@ def bayes(scores: np.ndarray, share: float = 0.3) -> np.ndarray:
     return expit(np.log(share / (1 - share)) + gap)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", [0, 1])
 def test_labels_of_one_class_leave_the_other_above_or_below(label):
     predictions, truth = normals(known=0)
@@ -61,6 +62,7 @@ def test_labels_win_over_the_direction_of_the_scores():
     assert np.corrcoef(found, straight)[0, 1] > 0.99
 
 
+@pytest.mark.slow
 def test_probabilities_enter_as_logits_and_thresholds_stay_probabilities():
     predictions, _ = normals(n=1500, known=50)
     z = 8 * (predictions.scores[:, 0] - 0.5)
@@ -299,6 +301,7 @@ def test_components_and_truncation_and_short_names():
     assert ((found.marginals()[:, 1] > 0.5) == truth).mean() > 0.85
 
 
+@pytest.mark.slow
 def test_priors_of_the_user_move_the_answer():
     rng = np.random.default_rng(0)
     scores = rng.normal(size=(60, 1))

@@ -46,6 +46,7 @@ def both(monkeypatch):
     return make
 
 
+@pytest.mark.few(2)
 @pytest.mark.product
 @pytest.mark.parametrize("method", ["dawid-skene", "majority-vote", "bee", "labeled"])
 @pytest.mark.parametrize("estimand", ["population", "sample"])
@@ -66,6 +67,7 @@ def test_sparse_votes_answer_as_dense_ones(both, method, estimand):
     assert one.warnings == other.warnings
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("majority-vote")
 @pytest.mark.parametrize("method", ["dawid-skene", "majority-vote"])
 def test_many_voters_have_the_value_that_each_has(method):
@@ -133,6 +135,7 @@ def test_long_votes_of_a_file_stay_sparse(tmp_path, monkeypatch):
 # --- variational inference, and fewer sweeps --------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [fl.models.BEE, fl.models.ConfusionBEE])
 def test_variational_inference_is_near_the_chains(model):
     item, who, said, _truth = long_votes()

@@ -63,6 +63,7 @@ class TestSharedMistakes:
         assert any("model0, model1, model2 make the same mistakes" in w for w in found.warnings)
         assert all(held(found, truth, predictions.votes))
 
+    @pytest.mark.slow
     def test_exact_copies_and_one_good_classifier(self):
         rng = np.random.default_rng(1)
         truth = labels_of(rng, 600)
@@ -94,6 +95,7 @@ class TestSharedMistakes:
             found += len(counted_votes(fl.Predictions(votes=votes), (None,)).groups)
         assert found == 0
 
+    @pytest.mark.slow
     def test_domain_by_domain_and_whatever_the_order_of_the_items(self):
         predictions, truth = near_copies(n=400)
         votes = predictions.votes.copy()
@@ -207,6 +209,7 @@ class TestAllowance:
                 pair["disagreement"]["high"], abs=0.05
             )
 
+    @pytest.mark.slow
     def test_nothing_is_allowed_for_where_all_is_known(self):
         predictions, truth = near_copies(n=80)
         model = fl.models.VoteSelection()
@@ -255,6 +258,7 @@ class TestWhichItemToLabel:
         votes = by_errors(rng, truth, [0.15, 0.2, 0.25, 0.3])
         return votes, truth
 
+    @pytest.mark.slow
     @pytest.mark.slow_with("error-rates")
     @pytest.mark.parametrize("kind", ["error-rates", "labels"])
     def test_chosen_items_tell_more_than_others(self, kind):

@@ -155,6 +155,7 @@ def done(cli: Run, *arguments: str | Path) -> str:
     return out
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", CLEAR)
 def test_doctor_prints_a_command_that_works(name: str, cli: Run) -> None:
     written = FILES[name]
@@ -162,6 +163,7 @@ def test_doctor_prints_a_command_that_works(name: str, cli: Run) -> None:
     check_estimates(done(cli, *command, *options(written)), written)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", CLEAR)
 def test_doctor_writes_the_columns(name: str, cli: Run, tmp_path: Path) -> None:
     written = FILES[name]

@@ -91,6 +91,7 @@ def test_what_is_hidden_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.truth[0].value == pytest.approx(share, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_seed_decides_and_the_order_of_the_rows_does_not() -> None:
     items = known(120, groups={"g": np.arange(120) % 2})
     first, again, other = (

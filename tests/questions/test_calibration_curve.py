@@ -155,6 +155,7 @@ def test_intervals_of_bins_are_jeffreys(hits, size):
     np.testing.assert_allclose([low, high], want, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_debiased_is_nearer_to_the_truth():
     """Where the truth is calibrated, noise alone makes the plain error."""
     plain, debiased = np.mean(
@@ -281,6 +282,7 @@ def test_the_test_knows_strata():
     assert rejected[1] > 30
 
 
+@pytest.mark.slow
 def test_the_test_knows_clusters():
     """Items of a page have one probability, and mostly one label."""
     found, power = [], []

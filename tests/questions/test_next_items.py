@@ -103,6 +103,7 @@ class TestOrders:
         found = next_items(predictions, order="stratified", group="site", size=100)
         assert north[found.items].sum() == pytest.approx(100 * north.mean(), abs=6)
 
+    @pytest.mark.slow
     def test_draws_are_as_likely_as_they_say(self):
         """First draws of 4,000 seeds, beside the probabilities that the draws themselves state."""
         predictions, _ = world(4, n=40, known=12)

@@ -52,6 +52,7 @@ def test_golden_precision_at_recall(golden_folder):
     assert cut[0].tolist() == [0, 0, 1, 3, 3, 6]
 
 
+@pytest.mark.few(3)
 @pytest.mark.product(2)
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("kind", EACH)
@@ -102,6 +103,7 @@ def test_a_threshold_that_no_score_is_reaches_nothing():
     assert found.threshold[-1] == 0.1
 
 
+@pytest.mark.slow
 def test_many_scores_are_cut_where_items_and_positives_are(monkeypatch):
     """Few positives, all near the top: coarse cuts must part these as well."""
     rng = np.random.default_rng(0)
@@ -351,6 +353,7 @@ def test_equal_error_rate_by_hand():
     assert counts.equal_error_rate(drawn).tolist() == [0.0]
 
 
+@pytest.mark.slow
 def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal():
     from sklearn.metrics import roc_curve
 
@@ -438,6 +441,7 @@ RISING = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.product
 @pytest.mark.parametrize("world", RISING)
 @pytest.mark.parametrize("n_labeled", [20, 200])

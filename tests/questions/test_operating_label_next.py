@@ -34,6 +34,7 @@ def design(predictions: fl.Predictions, kind: str) -> module.Design:
     return module.Design(question_of(predictions, METHOD, "sample"), KINDS[kind])
 
 
+@pytest.mark.slow
 @pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [60, 250])

@@ -309,6 +309,7 @@ def test_consistency_and_order_of_a_judge_who_likes_what_is_first() -> None:
     assert ranking.estimates.warnings[0].startswith("assumption: no verdict of people")
 
 
+@pytest.mark.slow
 def test_people_correct_a_judge_who_likes_long_answers() -> None:
     """m3 is long: the judge puts it first or near; people and the estimate do not."""
     table, truth = league(3, n=1500, labeled=200, right=0.5, length=2.0, order=0.8)
@@ -366,6 +367,7 @@ def test_leagues_that_never_met_have_no_common_scale() -> None:
     assert all(np.isfinite(ranking.estimates.get(m, "win_rate").value) for m in "xyuv")
 
 
+@pytest.mark.slow
 def test_the_order_of_rows_and_the_seed_do_not_matter() -> None:
     table, _ = league(1, n=200, labeled=40)
     first = fl.rank(table, size=0)

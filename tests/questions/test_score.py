@@ -54,6 +54,7 @@ def test_uncorrected_and_labels_only_are_plain_means():
     assert found.get("labels only").value == pytest.approx(known.mean())
 
 
+@pytest.mark.few(1)
 @pytest.mark.product
 @pytest.mark.parametrize("positive", [None, "correct", "incorrect"])
 @pytest.mark.parametrize("classes", [("correct", "incorrect"), ("incorrect", "correct")])

@@ -17,6 +17,14 @@ def _folder(default: str) -> Path:
     return data if default == "data" else data.parent / default
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of one equation two are quick."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.few(2))
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     folder = _folder("data")

@@ -215,6 +215,7 @@ def estimates(name: str, metrics: tuple[str, ...]) -> tuple[fl.Estimates, ...]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "metrics"),
     [
@@ -249,6 +250,7 @@ def _accuracy_and_one(P, Q, w, rng: np.random.Generator) -> float:
     return (_accuracy(P, Q, w) * w.sum() + right) / (w.sum() + right + wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["two-classes", "ten-classes-five-classifiers", "no-labels"])
 def test_intervals_of_accuracy_are_quantiles_stretched_about_the_point(name):
     """Labels and weights do not shift a mean; what the pseudo-item shifts stays."""

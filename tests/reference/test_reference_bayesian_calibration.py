@@ -77,6 +77,7 @@ def test_bayesian_calibration_metrics_average_over_draws(labeled):
     assert np.mean(ece) - 0.02 < got < np.mean(ece) + drawn
 
 
+@pytest.mark.slow
 def test_bayesian_calibration_finds_the_map_from_very_many_labels():
     p, true, _, shown = calibration_world(20_200, 20_000, 1.8, 0.5, -1.0, seed=3)
     got = infer(fl.models.BayesianCalibration(), fl.Predictions(p[:, None], shown))

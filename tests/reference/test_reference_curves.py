@@ -186,6 +186,7 @@ def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
         assert (off <= 1e-9).mean() > 0.95, (q, off.max())
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.usefixtures("curves_fitted_once")
@@ -263,6 +264,7 @@ def test_no_labels_at_all_is_said_so(method, labels):
 # what must not matter
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_the_same_seed_gives_the_same_bits_with_any_workers(method):
@@ -372,6 +374,7 @@ def test_huge_and_tiny_scores(method):
         check(curve_of(scaled.predictions(), method=method), "precision-recall")
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_one_score_far_from_the_others(method):

@@ -75,6 +75,7 @@ TRAINED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_bananas_and_ten_labels():
     right, averaged = found(flow(**TRAINED), seed=0)
     assert averaged < 0.9
@@ -89,6 +90,7 @@ def test_two_bananas_as_trained_in_the_paper():
     assert np.median([right for right, _ in each]) > 0.95
 
 
+@pytest.mark.slow
 def test_accuracy_on_bananas_is_nearer_than_the_averaged_classifiers():
     p, truth = bananas(300, np.random.default_rng(5))
     shown = np.where(np.arange(300) < 10, truth, -1)
@@ -123,6 +125,7 @@ def test_one_classifier_is_a_mixture_of_gaussians(shift):
     assert gap.max() < 0.15
 
 
+@pytest.mark.slow
 def test_ninety_dimensions():
     """Ten classifiers of ten classes: d = M(K - 1) = 90, and only 150 items."""
     w = world(n=150, models=10, classes=10, labeled=30, seed=7, strength=3.0)

@@ -84,6 +84,7 @@ def test_official_ssme_on_all_fifty_runs(golden):
     assert ratio.min() > 1 / limit, ratio
 
 
+@pytest.mark.slow
 def test_ensemble_is_the_mean_of_its_draws(golden):
     """golden `ensemble_draw` is one draw of labels from the mean score; ours is its expectation."""
     metrics = ("accuracy",)

@@ -400,6 +400,7 @@ def test_mixed_mnist_cl_against_the_true_distributions(annotations, mnist, n):
         assert z_score([f["CL_plugin"] for f in found], true) > 10, name
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("rf50", "knn15_pca60")
 @pytest.mark.parametrize("name", ["cnn_e8", "rf50", "knn15_pca60"])
 def test_mixed_mnist_intervals_hold_the_losses_of_the_true_distributions(annotations, mnist, name):

@@ -26,6 +26,7 @@ def test_autoeval_without_power_tuning_is_ppi(name, proxy):
         assert got == pytest.approx(wanted, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("proxy", ["ensemble", "own"])
 def test_autoeval_tunes_lambda_by_the_formula(proxy):
     """Example 6.1 of PPI++, in one and the same reading of its moments throughout."""

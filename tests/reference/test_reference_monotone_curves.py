@@ -189,6 +189,7 @@ def test_probabilities_of_zero_and_one_are_clipped():
     assert np.abs(a.marginals() - b.marginals()).mean() < 0.015
 
 
+@pytest.mark.slow
 def test_labels_chosen_by_score_are_used_as_they_are():
     """Selection on the score is ignorable: the exact posterior never asks how items were chosen."""
     full = score_world(n=120, labeled=120, seed=72)
@@ -235,6 +236,7 @@ def test_the_model_object_and_its_name_are_one():
     assert curve_of(w.predictions()).method == "averaged-curves"
 
 
+@pytest.mark.slow
 def test_metrics_of_estimate_are_those_of_the_curve():
     w = score_world(n=150, labeled=30, seed=77, probability=True)
     said = w.scores > 0.5

@@ -406,6 +406,7 @@ def test_the_paper_takes_the_likeliest_pair_of_normal_and_gamma(positive, negati
 # what must not matter, and what must be said
 
 
+@pytest.mark.slow
 def test_the_unit_and_the_zero_of_a_score_do_not_matter():
     """Scores are brought to the unit interval first; thresholds return in the file's units."""
     w = mixture_world("n", "g")

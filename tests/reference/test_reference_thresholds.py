@@ -134,6 +134,7 @@ def test_probability_is_the_share_of_label_draws(method, ties, rng):
         assert np.abs((result.probability - wanted) / error).max() < 4.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 def test_monotone_curves_against_particles_of_the_prior(probability, rng):
     """The whole way, from section 5b alone, averaged over seeds of the sampler."""

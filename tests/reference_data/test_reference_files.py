@@ -133,6 +133,7 @@ def test_mistakes_in_it_are_told_with_its_name(cli: Run, this: Path, last: Path)
         assert "this.csv" not in err
 
 
+@pytest.mark.slow
 def test_streams_fit_with_it(this: Path, last: Path, fitted: list[Any]) -> None:
     asked = {"metrics": ["accuracy", "auc"], "reference": last}
     here, there = fl.estimate_files(this, **asked), fl.estimate(this, **asked)

@@ -102,6 +102,7 @@ def test_every_place_of_a_curve_has_a_tooltip() -> None:
     assert re.fullmatch(r"recall 0\.5%: precision [\d.]+ \[[\d., ]+\], threshold [\d.]+", titles[0])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", REPORTS)
 def test_figures_are_files_of_their_own_and_the_same_each_time(name: str) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")

@@ -39,6 +39,7 @@ def spans(axes: Any) -> list[tuple[float, ...]]:
     return [tuple(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", DRAWN)
 def test_every_report_is_drawn_for_a_slide(name: str, tmp_path: Path) -> None:
     kind, _, which = name.partition(": ")
@@ -202,6 +203,7 @@ def test_no_global_state_of_pyplot_is_touched() -> None:
     assert subprocess.run(command).returncode == 0
 
 
+@pytest.mark.slow
 def test_names_of_any_script_are_drawn_by_a_font_of_the_system(tmp_path: Path) -> None:
     """No font of matplotlib's own has Chinese: one that has is found, else squares stand there."""
     from fontTools.fontBuilder import FontBuilder

@@ -14,6 +14,7 @@ from fewlabels.report.html import render_fragment
 from fewlabels.report.shown import brief
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 def test_fragments_of_every_report(sample: Callable[[], Report]) -> None:
     text = brief("Estimates", lambda width: render_text(sample(), width, brief=True))

@@ -88,6 +88,7 @@ def test_methods_that_learn_frequencies_exist() -> None:
     assert {*fl.models.METHODS} >= LEARN_FREQUENCIES
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("method", KINDS)
 def test_methods_under_both_corrections(method: str) -> None:
     predictions = label_shifted(1, 20, [0.5, 0.5], [0.8, 0.2], 80).predictions()

@@ -80,6 +80,7 @@ def test_five_classes() -> None:
     assert ((found.label.low <= target) & (target <= found.label.high)).sum() >= 4
 
 
+@pytest.mark.slow
 def test_order_and_seed() -> None:
     world = label_shifted(3, 20, [0.6, 0.4], [0.8, 0.2], 150)
     first = shift(world.predictions()).to_dict()
@@ -128,6 +129,7 @@ def hard_cases() -> dict[str, fl.Predictions]:
     }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("case", hard_cases())
 def test_hard_cases(case: str) -> None:
     found = shift(hard_cases()[case])

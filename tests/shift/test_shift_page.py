@@ -18,6 +18,7 @@ from fewlabels.shifts.analysis import shift
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_the_page_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(vars(fl), "shift", shift)
     text = (ROOT / "docs" / "shift.md").read_text(encoding="utf-8")
@@ -68,6 +69,7 @@ def test_hostile_names_stay_on_their_lines() -> None:
     assert "\u202e" not in text
 
 
+@pytest.mark.slow
 def test_many_differences_are_cut() -> None:
     world = label_shifted(2, 60, np.full(15, 1 / 15), np.full(15, 1 / 15), 200)
     text = shift(world.predictions()).summary(80)

@@ -20,6 +20,7 @@ def test_every_run_is_kept():
     assert list(KEPT) == list(RUNS)
 
 
+@pytest.mark.few(14)
 @pytest.mark.slow_with(
     "streamed auto", "curve of scores", "auto, distribution", "monotone-curves, population",
     "averaged-curves, population", "vote-selection, population", "crowd-svm, population",

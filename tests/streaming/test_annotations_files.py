@@ -144,6 +144,7 @@ def test_a_sample_of_a_stream_raises_no_false_alarm(
         assert NOT_RANDOM not in estimates.diagnostics
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_order_and_partition_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(annotations_files, "INTERVAL_ROWS", 400)
@@ -181,6 +182,7 @@ def test_intervals_of_a_sample_are_those_of_all(
     assert abs(np.mean(wider)) < 0.05 + 3 * 0.033 / np.sqrt(3)
 
 
+@pytest.mark.slow
 def test_copies_count_as_often_as_they_occur(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +229,7 @@ def test_bad_arguments(tmp_path: Path) -> None:
             assess_files(folder, checkpoints=tmp_path, **said)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quick")
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     folder = spread(annotated_table(2000), tmp_path / "rows", 3)

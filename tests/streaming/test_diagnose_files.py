@@ -96,6 +96,7 @@ def spread(columns: dict[str, Any], folder: Path, files: int, kind: str = "parqu
     return folder
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("files", [1, 4])
 @pytest.mark.parametrize("case", CASES)

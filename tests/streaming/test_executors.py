@@ -272,6 +272,7 @@ except FewlabelsError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_script_without_a_guard_is_told_once(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(_NO_GUARD)

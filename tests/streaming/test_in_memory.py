@@ -63,6 +63,7 @@ def annotated() -> pa.Table:
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("table", "method", "metrics"),
     [
@@ -90,6 +91,7 @@ def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -
     assert run.get("draws_per_row") == of_file.get("draws_per_row")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("n", "k", "few"), [(299, 2, False), (300, 2, True), (360, 40, False), (375, 40, True)]
 )
@@ -113,6 +115,7 @@ def test_order_and_workers_do_not_show() -> None:
     assert distance(one, fl.estimate(turned, metrics=METRICS)) < 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "majority-vote"])
 def test_single_items_afterwards(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     given = fl.read_predictions(items_table(1500) if method == "auto" else votes(1500))
@@ -148,6 +151,7 @@ def test_what_needs_all_items_at_once_has_them(options: dict[str, Any]) -> None:
     assert "stream" not in found.diagnostics
 
 
+@pytest.mark.slow
 def test_rows_that_stand_for_several_are_looked_at_at_once() -> None:
     given = fl.read_predictions(votes(1100))
     several = given.with_multiplicity(np.full(1100, 2.0))
@@ -244,6 +248,7 @@ def test_annotated_items_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> N
     assert there.n_annotated == whole.n_annotated
 
 
+@pytest.mark.slow
 def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """All rows on which it says something are held, and looked at as they are in memory."""
     monkeypatch.setattr(scan, "SUPPORT_ROWS", 500)

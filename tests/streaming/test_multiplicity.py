@@ -126,6 +126,7 @@ class TestPredictions:
 
 
 class TestSameAsItemByItem:
+    @pytest.mark.few(2)
     @pytest.mark.slow_with("dawid-skene by domain", "dawid-skene majority", "cbee")
     @pytest.mark.parametrize("name", EXACT)
     def test_values(self, name):
@@ -249,6 +250,7 @@ class TestInDistribution:
         for name, drawn in one.draws.items():
             self.compare(drawn, other.draws[name])
 
+    @pytest.mark.slow
     def test_gibbs_of_margins(self):
         whole = votes_of(n=100)
         rows, model = compressed(whole), CrowdSVM(cost=0.1, margin=1.0, draws=40)
@@ -289,6 +291,7 @@ class TestHeldOut:
         split, parts = in_parts(rows, "split")
         assert abs(split.size_of(parts[0]) - 60) <= 2
 
+    @pytest.mark.slow
     def test_selection_agrees(self):
         whole = votes_of(n=500, errors=(0.05, 0.15, 0.3, 0.4))
         model = VoteSelection(candidates=[BEE(**QUICK), CBEE(**QUICK)])

@@ -205,6 +205,7 @@ def _refused(body: bytes) -> None:
         unpack(b"fewpack3" + digest + body)
 
 
+@pytest.mark.few(8)
 @pytest.mark.slow_with("averaged-curves", "confusion-cbee", "confusion-hcbee", "cbee")
 @pytest.mark.parametrize("name", [name for name, known in METHODS.items() if known.streams])
 def test_every_method_that_reads_in_parts(name: str) -> None:

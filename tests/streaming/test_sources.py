@@ -88,6 +88,7 @@ def answer(source: Any, **more: Any) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.few(4)
 @pytest.mark.slow_with("postgresql view", "sqlite query", "pattern")
 @pytest.mark.parametrize("kind", places.PLACES)
 def test_the_same_rows_are_the_same(
@@ -108,6 +109,7 @@ def test_the_same_rows_are_the_same(
     assert answer(source, where=WHERE) == answer(chosen_rows(table))
 
 
+@pytest.mark.few(3)
 @pytest.mark.slow_with("postgresql", "postgresql view", "sqlite query", "pattern", "connection")
 @pytest.mark.parametrize("kind", places.PLACES)
 def test_in_parts_the_same(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -62,6 +62,7 @@ def test_clusters_of_files(tmp_path: Path) -> None:
         fl.estimate_files(write(many, tmp_path / "c", 2), cluster="case")
 
 
+@pytest.mark.slow
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
     table = items_table(600)
@@ -107,6 +108,7 @@ def within(metric: str, group: str | None, estimand: str) -> float:
     return 1e-3 if metric == "auprc" else 2e-4
 
 
+@pytest.mark.slow
 def test_a_control_variate_leaves_little_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +189,7 @@ def test_scores_weights_and_missing_predictions(tmp_path: Path) -> None:
         assert np.isnan(value) or abs(value - expected) < 5e-4, key
 
 
+@pytest.mark.slow
 def test_distributions_of_annotators(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     table = items_table(1200, known=0)

@@ -155,6 +155,7 @@ class TestResumed:
         assert len(list(source.iterdir())) == 5
 
 
+@pytest.mark.few(1)
 @pytest.mark.slow_with("auto", "bee", "spe", "ssme-flow")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("method", ["auto", "dawid-skene", "bee", "ssme-kde", "spe", "ssme-flow"])
@@ -254,6 +255,7 @@ class TestPosteriorFolder:
 
 @pytest.mark.usefixtures("quick")
 class TestDamagedFiles:
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("damage", DAMAGE)
     def test_refused_left_out_or_mended(self, damage: str, source: Path) -> None:
         harm, named = DAMAGE[damage]

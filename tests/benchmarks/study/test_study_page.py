@@ -61,6 +61,7 @@ def _share(rows: pd.DataFrame, promise: str, part: str = "all") -> Any:
     return one
 
 
+@pytest.mark.slow
 def test_shares_of_cells(by_hand: pd.DataFrame) -> None:
     assert [_share(by_hand, "lowest", part).kept.value for part in ("real", "made", "all")] == [
         1, 0, 0.5,
@@ -73,6 +74,7 @@ def test_shares_of_cells(by_hand: pd.DataFrame) -> None:
     assert found[found.promise == "lowest"].sure.sum() == len(METRICS)
 
 
+@pytest.mark.slow
 def test_ratios_to_the_labels_and_coverage(by_hand: pd.DataFrame) -> None:
     assert _share(by_hand, "labeled").kept.value == 0.5
     assert _share(by_hand, "width").kept.value == 0.5
@@ -117,6 +119,7 @@ def test_a_rival_that_seldom_answers_is_none() -> None:
     assert _share(rows, "lowest").kept.value == 1
 
 
+@pytest.mark.slow
 def test_the_page_says_what_was_run_and_what_breaks(by_hand: pd.DataFrame) -> None:
     text = page.render(by_hand, _facts("CivilComments", "wine-9000"), 0, ["## Peers", "none"])
     assert "Runs per cell: auto 100; labeled 100; ssme-kde 100." in text
