@@ -22,6 +22,7 @@ SLOW = {"backtest", "monitor", "rank", "shift"}
 """Commands that take a second, which the tests of their own pages run as well."""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("command", "python"),
     [

@@ -46,6 +46,7 @@ def truth(golden_folder):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.slow_with("majority-vote", "pseudo-label")
 @pytest.mark.parametrize("size", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (1, 2))])
 @pytest.mark.parametrize("method", BASELINES)

@@ -205,6 +205,7 @@ def test_a_place_that_keeps_nothing_is_refused(device: str) -> None:
 # What may happen to a record while a page is up -------------------------------------------------
 
 
+@pytest.mark.few(5)
 @pytest.mark.skipif(sys.platform == "win32", reason="files that are open cannot be moved there")
 @pytest.mark.parametrize("fault", [*LOST, *KEPT], ids=lambda fault: fault.__name__)
 def test_what_is_said_to_be_saved_is_kept_whatever_happens_to_the_record(

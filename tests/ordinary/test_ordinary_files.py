@@ -172,6 +172,7 @@ def test_doctor_writes_the_columns(name: str, cli: Run, tmp_path: Path) -> None:
     check_predictions(fl.read_predictions(written.path, columns=columns), written)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("name", CLEAR)
 def test_read_as_it_is(name: str, cli: Run) -> None:
     written = FILES[name]

@@ -361,6 +361,7 @@ def test_going_on_notices_a_file_of_equal_size_and_time(source: Path, again: str
     assert distance(found, estimated(source)) == 0.0
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "wrong",
