@@ -373,7 +373,8 @@ def build_estimates(
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
     doubted: Collection[str] = {*checks.given_labels, *checks.perhaps_none}
-    in_doubt = not checks.random or checks.suspect or checks.lacking
+    corrected_shift = question.shift is not None and judged is not items
+    in_doubt = not checks.random or checks.suspect or checks.lacking or corrected_shift
     doubted = items.models if in_doubt else doubted
     estimates = Estimates(
         rows=tuple(_doubting(rows, doubted)),
@@ -404,7 +405,7 @@ def build_estimates(
 
 
 def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Estimate]:
-    """Estimates whose labels are no random sample, known to the classifier, or perhaps none."""
+    """Estimates whose labels are no random sample (corrected or not), known, or perhaps none."""
     for row in rows:
         doubt = row.status is Status.OK and row.model in doubted
         yield row._replace(status=Status.ASSUMPTION) if doubt else row

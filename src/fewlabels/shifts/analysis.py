@@ -391,7 +391,15 @@ def corrected(
     weights = covariate_weights(predictions)
     weighted = predictions.with_weight(predictions.weight * weights.weights)
     posterior = model.infer(weighted, rng, by)
+    notes.append(_rests_on("scores"))
     return Corrected(weighted, posterior, (*notes, *_worth(weights, "scores")))
+
+
+def _rests_on(what: str) -> str:
+    return (
+        f"assumption: the correction is right only if the {what} alone decided which items have a "
+        "label; these labels cannot test it"
+    )
 
 
 def _for_classes(
@@ -417,7 +425,7 @@ def _for_classes(
         for k in chosen
     )
     notes.append(f"label shift: among unlabeled items {frequencies}")
-    notes += _worth(weights, "classes")
+    notes += [_rests_on("classes"), *_worth(weights, "classes")]
     if method in LEARN_FREQUENCIES:
         notes.append(
             f"{method} learns how frequent the classes are from all items, so only the labeled "
