@@ -450,5 +450,5 @@ def _batches(
         return
     for part in getattr(source, "parts", (source,)):
         table = part.read(numbers, texts)
-        columns = {name: pa.chunked_array(table.pieces(name)[0]) for name in (*numbers, *texts)}
+        columns = {name: table.pieces(name)[0] for name in (*numbers, *texts)}
         yield from pa.table(columns).to_batches(_BATCH_ROWS)
