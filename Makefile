@@ -10,6 +10,8 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 # slowest are shown: all of `make test` is to take five minutes on two idle cores.
 BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist worksteal --durations=20
+# A module is compiled once, and not by every process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
