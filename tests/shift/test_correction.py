@@ -11,8 +11,9 @@ from shift_worlds import confident_labeled, label_shifted
 
 import fewlabels as fl
 from fewlabels.checks.conditions import NOT_RANDOM
+from fewlabels.errors import Status
 from fewlabels.evaluation.input_facts import not_a_random_sample, selection_facts
-from fewlabels.shifts.analysis import class_importance, covariate_weights
+from fewlabels.shifts.analysis import Correction, class_importance, covariate_weights
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
 
 
@@ -117,6 +118,16 @@ def test_auto_corrects_what_it_finds() -> None:
     found = fl.estimate(predictions, metrics="accuracy", shift="auto")
     assert "label_shift" in found.diagnostics
     assert any("class 1 makes up" in said for said in found.warnings)
+
+
+@pytest.mark.parametrize(("shift", "what"), [("covariate", "scores"), ("label", "classes")])
+def test_a_correction_rests_on_what_no_label_tests(shift: Correction, what: str) -> None:
+    predictions = label_shifted(1, 60, [0.5, 0.5], [0.9, 0.1], 1000).predictions()
+    found = fl.estimate(predictions, "tempered-ensemble", "accuracy", shift=shift)
+    assert {row.status for row in found.rows} == {Status.ASSUMPTION}
+    assert found.warnings[0].startswith(
+        f"assumption: the correction is right only if the {what} alone decided"
+    )
 
 
 @pytest.mark.parametrize("n_labeled", [0, 600])
