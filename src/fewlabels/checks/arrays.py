@@ -661,7 +661,9 @@ def sampling_weight(weight: Any, n: int) -> Floats:
         return np.ones(n)
     w: Floats = one_per("weight", matrix("weight", weight, 1), n)
     rule = "`weight` must not be negative or missing"
-    refuse(np.isnan(w) | (w < 0), w, rule, "give it a weight, or 0 to leave it out", digits="")
+    mend = "give it a weight, or 0 to leave it out"
+    labels = "; weights of labels alone, as 1 / P(labeled): rename the column, say --shift auto"
+    refuse(np.isnan(w) | (w < 0), w, rule, lambda v: mend + labels * math.isnan(v), digits="")
     if not w.any():
         raise InputError(
             "`weight` is zero for every item; give at least one item a positive weight"
