@@ -301,7 +301,10 @@ class LabelPosterior(Frozen):
             first_block(parameters)
 
     def marginals(self) -> Floats:
-        """P(label) per item, shape (n, K); rows sum to 1."""
+        """P(label) per item, shape (n, K), classes as in `estimates.classes`; rows sum to 1.
+
+        Of two classes the positive one (`positive=`) is last, whatever the order of the input.
+        """
         return self.probabilities
 
     def draws(self, size: int, rng: np.random.Generator | int = 0) -> Ints:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import fewlabels as fl
-from fewlabels.cli.app import COMMANDS, app
+from fewlabels.cli.app import COMMANDS, app, main
 from fewlabels.cli.options import (
     CHOICE,
     GROUPS,
@@ -233,3 +233,18 @@ def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
     code, out, _ = cli("estimate", file, *options.split(), "--json", "-")
     assert code == 0
     assert '"concentration":' in out
+
+
+@commands
+def test_an_option_of_other_commands_is_answered_with_their_names(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = {
+        other: {flag for p in c.get_params(click.Context(c)) for flag in p.opts if flag[0] == "-"}
+        for other, c in app.commands.items()
+    }
+    for flag in sorted(set().union(*flags.values()) - flags[name]):
+        assert main([name, flag]) == 2
+        answer = capsys.readouterr().err
+        first = next(other for other in app.commands if flag in flags[other])
+        assert f"No such option '{flag}': it belongs to `fewlabels {first}`" in answer

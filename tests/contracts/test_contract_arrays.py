@@ -88,6 +88,8 @@ def test_rounded_arrays_are_renormalised_and_never_told_to_take_a_softmax():
     block = np.stack([p, p], axis=1)
     found = fl.Predictions(block)
     np.testing.assert_allclose(found.probabilities.sum(axis=2), 1)
+    rows = int((np.abs(p.sum(axis=1) - 1) > 1e-6).sum())  # not once for each classifier
+    assert [n for n in found.notes if n.startswith(f"{rows} rows ")]
     with pytest.raises(fl.InputError, match="one against the rest") as refused:
         fl.Predictions(block * 0.8)
     assert "softmax" not in str(refused.value)

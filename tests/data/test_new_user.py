@@ -383,3 +383,23 @@ def test_groups_beside_arrays_are_told_and_names_of_metrics_too():
         fl.estimate({"a": VOTES[0]}, y_true=y, by=words(TRUTH, "n", "s"))
     with pytest.raises(fl.UsageError, match="did you mean 'f1'"):
         fl.estimate({"a": VOTES[0]}, y_true=y, metrics="macro_f1")
+
+
+def test_weights_on_labeled_rows_alone_lead_to_a_command_that_works(tmp_path, capsys):
+    from fewlabels.cli.app import main
+
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 300)
+    p = 1 / (1 + np.exp(-2 * (2 * truth[:, None] - 1 + rng.normal(size=(300, 2)))))
+    known = rng.random(300) < np.where(p.mean(axis=1) > 0.5, 0.4, 0.15)
+    path = tmp_path / "ipw.csv"
+    rows = zip(truth, p, known, strict=True)
+    path.write_text(
+        "label,p__a__1,p__b__1,drawn\n"
+        + "".join(f"{y if k else ''},{a:.4f},{b:.4f},{2.5 if k else ''}\n" for y, (a, b), k in rows)
+    )
+    assert main(["estimate", str(path), "--weight", "drawn"]) == 2
+    assert "rename the column, say --shift auto" in capsys.readouterr().err
+    text = path.read_text().replace("drawn", "one_over_p")
+    path.write_text(text)
+    assert main(["estimate", str(path), "--shift", "auto", "--metrics", "accuracy"]) == 0

@@ -308,7 +308,7 @@ def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> F
         np.clip(out[block], 0.0, 1.0, out=out[block])
         mended += 0 if binary else _mend_sums(out[block], block.start, names)
     if mended:
-        notes.append(f"{mended} rows of probabilities did not sum to 1 and were renormalised")
+        notes.append(f"{mended:,} rows of probabilities did not sum to 1 and were renormalised")
     return out
 
 
@@ -325,7 +325,7 @@ def _check_range(p: Array, first: int, names: tuple[str, ...]) -> None:
 
 
 def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
-    """Renormalise rows (b, M, K) in place, and say how many needed it."""
+    """Renormalise rows (b, M, K) in place, and say how many items needed it."""
     total = p[:, :, 0] + p[:, :, 1]  # class by class: sums over a short axis are slow
     for k in range(2, p.shape[2]):
         total += p[:, :, k]
@@ -350,7 +350,7 @@ def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
             )
     mended = off > SUM_ROUNDING
     p[mended] /= total[mended][:, None]
-    return int(mended.sum())
+    return int(mended.any(axis=1).sum())
 
 
 NO_SUM = (
@@ -661,7 +661,9 @@ def sampling_weight(weight: Any, n: int) -> Floats:
         return np.ones(n)
     w: Floats = one_per("weight", matrix("weight", weight, 1), n)
     rule = "`weight` must not be negative or missing"
-    refuse(np.isnan(w) | (w < 0), w, rule, "give it a weight, or 0 to leave it out", digits="")
+    mend = "give it a weight, or 0 to leave it out"
+    labels = "; weights of labels alone, as 1 / P(labeled): rename the column, say --shift auto"
+    refuse(np.isnan(w) | (w < 0), w, rule, lambda v: mend + labels * math.isnan(v), digits="")
     if not w.any():
         raise InputError(
             "`weight` is zero for every item; give at least one item a positive weight"

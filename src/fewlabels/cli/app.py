@@ -20,16 +20,12 @@ from fewlabels.cli.look import convert, doctor, methods
 from fewlabels.cli.monitor import monitor
 from fewlabels.cli.one_classifier import curve, label_next, threshold
 from fewlabels.cli.options import in_options
-from fewlabels.cli.output import (
-    TYPED,
-    has_colours,
-    print_warnings,
-)
+from fewlabels.cli.output import TYPED, has_colours, print_warnings
 from fewlabels.cli.rank import rank
 from fewlabels.cli.reliability import calibration
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.cli.trial import backtest, demo
-from fewlabels.errors import FewlabelsError, one_line, unknown
+from fewlabels.errors import FewlabelsError, listed, one_line, unknown
 from fewlabels.kernels.notices import hearing
 from fewlabels.report.words import styled
 
@@ -139,8 +135,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = None if context is None else context.invoked_subcommand
         return _fail(in_options(str(error), app.commands.get(name or "")))
     except click.ClickException as error:
-        message = error.format_message()
-        where = getattr(error, "ctx", None)
+        message, where = error.format_message(), getattr(error, "ctx", None)
+        if isinstance(error, click.NoSuchOption) and (owners := _owners(error.option_name)):
+            message = f"No such option '{error.option_name}': it belongs to {listed(owners, 4)}"
         if where is not None:
             message = f"{message.rstrip('.')} (see `{where.command_path} --help`)"
         return _fail(message)
@@ -163,6 +160,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         return EXIT_BUG
     return code if isinstance(code, int) else 0
+
+
+def _owners(flag: str) -> list[str]:
+    """The commands that have an option."""
+    every = {n: c.get_params(click.Context(c)) for n, c in app.commands.items()}
+    return [
+        f"`fewlabels {n}`" for n, params in every.items() if any(flag in p.opts for p in params)
+    ]
 
 
 def _fail(message: str) -> int:

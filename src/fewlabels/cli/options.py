@@ -72,18 +72,10 @@ class Field(NamedTuple):
 
 
 def option(
-    group: str,
-    about: str | None = None,
-    metavar: str | None = None,
-    default: Any = None,
-    *,
-    flag: str | None = None,
-    at_least: int | None = None,
-    file: Role | None = None,
-    rare: bool = False,
-    spreads: bool = False,
-    **attributes: Any,
-) -> Any:
+    group: str, about: str | None = None, metavar: str | None = None, default: Any = None, *,
+    flag: str | None = None, at_least: int | None = None, file: Role | None = None,
+    rare: bool = False, spreads: bool = False, **attributes: Any,
+) -> Any:  # fmt: skip
     """A field of a record that an option of the command line fills.
 
     Parameters

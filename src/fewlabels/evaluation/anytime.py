@@ -181,15 +181,9 @@ GUARDED = tuple(
 
 
 def anytime(
-    predictions: Predictions,
-    metric: Metric,
-    rows: Ints,
-    probability: Floats,
-    left: Ints,
-    *,
-    level: float,
-    least: float = 1.0,
-) -> dict[str, tuple[Floats, Floats]]:
+    predictions: Predictions, metric: Metric, rows: Ints, probability: Floats, left: Ints, *,
+    level: float, least: float = 1.0,
+) -> dict[str, tuple[Floats, Floats]]:  # fmt: skip
     """Confidence sequences of every classifier's metric on these items: low and high, (T,) each.
 
     The metric is a mean over items with bounds, such as accuracy. `rows`, `probability` and `left`,

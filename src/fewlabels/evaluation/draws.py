@@ -250,16 +250,10 @@ class LabelWeights:
     # --- draws in chunks, P(label) in blocks --------------------------------------------------
 
     def summed(
-        self,
-        size: int,
-        requested: Sequence[tuple[DrawKind, Callable[[], _Sums]]],
-        finish: Callable[[list[_Sums], Ints], _Result],
-        *,
-        cells: int = 1,
-        one_block: bool = False,
-        order: Ints | None = None,
-        progress: Progress = silent,
-    ) -> list[_Result]:
+        self, size: int, requested: Sequence[tuple[DrawKind, Callable[[], _Sums]]],
+        finish: Callable[[list[_Sums], Ints], _Result], *, cells: int = 1, one_block: bool = False,
+        order: Ints | None = None, progress: Progress = silent,
+    ) -> list[_Result]:  # fmt: skip
         """Statistics of draws 0 .. size - 1, by chunks of draws.
 
         Chunks run on threads; within one, P(label) is looked up once for all kinds of draws, in
@@ -670,14 +664,10 @@ _Items = TypeVar("_Items", bound=Items)
 
 
 def drawn_sums(
-    items: _Items,
-    by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
-    as_pseudo_observation: Callable[[_Items, Floats, np.random.Generator], _Items],
-    n_classes: int,
-    n_draws: int,
-    seed: int,
-    all_items: Sequence[Floats] | None = None,
-) -> Iterator[list[Floats]]:
+    items: _Items, by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
+    as_pseudo_observation: Callable[[_Items, Floats, np.random.Generator], _Items], n_classes: int,
+    n_draws: int, seed: int, all_items: Sequence[Floats] | None = None,
+) -> Iterator[list[Floats]]:  # fmt: skip
     """States of bootstrap draws of items with known labels, some draws at a time.
 
     Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all

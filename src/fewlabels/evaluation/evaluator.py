@@ -401,14 +401,9 @@ def noise_alone(metric: Metric, digest: Floats) -> Floats | None:
 
 
 def draws_around(
-    value: Floats,
-    drawn: Floats,
-    bounds: tuple[Any, Any],
-    best: Any,
-    inflation: float = 1.0,
-    gap: Floats | None = None,
-    log_odds_error: Floats | None = None,
-) -> Floats:
+    value: Floats, drawn: Floats, bounds: tuple[Any, Any], best: Any, inflation: float = 1.0,
+    gap: Floats | None = None, log_odds_error: Floats | None = None,
+) -> Floats:  # fmt: skip
     """The last steps to interval draws (D, M) around values (M,).
 
     Draws below the value lose the gap (M,) that noise alone shows. Then all are stretched around

@@ -31,13 +31,9 @@ _LEARNED_FROM: dict[str, Needs] = {
 
 
 def facts(
-    predictions: Predictions,
-    method: str,
-    level: float | None,
-    unheard: Unheard,
-    *,
+    predictions: Predictions, method: str, level: float | None, unheard: Unheard, *,
     distribution: bool,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Sentences about the user's input, and about what is not used of it.
 
     `level` is None without intervals; nothing is learned from `unheard` classifiers; with
@@ -59,7 +55,17 @@ def facts(
             "classifiers agree with one another; are the labels in the order of the items, and "
             "from the right column? If so, all classifiers err alike"
         )
-    sentences += _voices(unheard)
+    sentences += [
+        f"seen: {one.model} is right on {one.right:.0%} of {one.n_labels:,} labeled items, and "
+        f"agrees with {one.other} {'more' if one.there > one.elsewhere else 'less'} often "
+        f"there ({one.there:.0%}) than elsewhere ({one.elsewhere:.0%}); if it was given these "
+        "labels, in training or as examples, it looks better than it is"
+        for one in unheard.exposed
+    ]
+    sentences += [
+        f"{model} predicts the same as {twin} on every item; leave one of them out"
+        for model, twin in unheard.copies.items()
+    ]
     if distribution:
         sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
@@ -159,23 +165,6 @@ def _distribution(predictions: Predictions) -> str:
         f"are judged against the distribution of annotators' labels{left_out}; against='class' "
         "(--against class) takes each item to be of one class"
     )
-
-
-def _voices(unheard: Unheard) -> list[str]:
-    """Classifiers that nothing is learned from: given the labels, or copies of another."""
-    return [
-        *(
-            f"seen: {one.model} is right on {one.right:.0%} of {one.n_labels:,} labeled items, and "
-            f"agrees with {one.other} {'more' if one.there > one.elsewhere else 'less'} often "
-            f"there ({one.there:.0%}) than elsewhere ({one.elsewhere:.0%}); if it was given these "
-            "labels, in training or as examples, it looks better than it is"
-            for one in unheard.exposed
-        ),
-        *(
-            f"{model} predicts the same as {twin} on every item; leave one of them out"
-            for model, twin in unheard.copies.items()
-        ),
-    ]
 
 
 def weights_of_labels(predictions: Predictions) -> list[str]:

@@ -57,19 +57,10 @@ class Accuracies(NamedTuple):
 
 
 def joint_errors(
-    predictions: Predictions,
-    posterior: LabelPosterior,
-    rows: Ints,
-    *,
-    population: bool = True,
-    level: float = 0.95,
-    n_draws: int = 400,
-    method: str = "",
-    group: str | None = None,
-    models: Collection[str] | None = None,
-    accuracy: Accuracies | None = None,
-    random: bool = True,
-) -> Together:
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, *, population: bool = True,
+    level: float = 0.95, n_draws: int = 400, method: str = "", group: str | None = None,
+    models: Collection[str] | None = None, accuracy: Accuracies | None = None, random: bool = True,
+) -> Together:  # fmt: skip
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
     The classifiers are `models` (None: all) that have hard predictions, votes or the argmax of

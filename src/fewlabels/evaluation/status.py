@@ -61,14 +61,9 @@ class Reasons:
 
 
 def judge(
-    predictions: Predictions,
-    posterior: LabelPosterior,
-    group: Group,
-    metric: Metric,
-    model: str,
-    value: float,
-    looked_up: dict[tuple[bool, str, int], Verdict | None],
-) -> Verdict:
+    predictions: Predictions, posterior: LabelPosterior, group: Group, metric: Metric, model: str,
+    value: float, looked_up: dict[tuple[bool, str, int], Verdict | None],
+) -> Verdict:  # fmt: skip
     """The status of one estimate, the first that applies.
 
     In the order not-applicable, undefined, not-converged, few-labels, assumption, ok;
@@ -171,14 +166,9 @@ _NEEDS = {
 
 
 def _few(
-    item: Ints,
-    label: Ints,
-    predictions: Predictions,
-    group: Group,
-    metric: Metric,
-    *,
+    item: Ints, label: Ints, predictions: Predictions, group: Group, metric: Metric, *,
     labels_only: bool,
-) -> str | None:
+) -> str | None:  # fmt: skip
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
     if not len(item):
         return None
