@@ -301,10 +301,7 @@ class LabelPosterior(Frozen):
             first_block(parameters)
 
     def marginals(self) -> Floats:
-        """P(label) per item, shape (n, K), classes as in `estimates.classes`; rows sum to 1.
-
-        Of two classes the positive one (`positive=`) is last, whatever the order of the input.
-        """
+        """P(label) per item, (n, K), by `estimates.classes`: of two, `positive` is the last."""
         return self.probabilities
 
     def draws(self, size: int, rng: np.random.Generator | int = 0) -> Ints:

@@ -127,7 +127,8 @@ class Predictions(Frozen, HasSummary):
         the frames of a video. Several are crossed. Without a value (None, NaN) a row is a cluster
         of its own.
     weight
-        Sampling weight of each item, shape (n,), not negative; normalised to sum to n.
+        Sampling weight of each item, shape (n,), not negative; normalised to sum to n. Where just
+        the labeled items have one, as 1 / P(labeled), the labels alone count.
     models, classes
         Names.
     positive
@@ -285,7 +286,7 @@ class Predictions(Frozen, HasSummary):
             domain=None if domain is None else per_item("domain", domain, n),
             clusters=cluster_values(by_column("clusters", clusters), n, messages),
             known_correlation=None,
-            weight=sampling_weight(weight, n),
+            weight=sampling_weight(weight, n, y, messages),
             models=names,
             classes=called,
             positive=positive_class(called, positive),

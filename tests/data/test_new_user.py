@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -385,21 +386,22 @@ def test_groups_beside_arrays_are_told_and_names_of_metrics_too():
         fl.estimate({"a": VOTES[0]}, y_true=y, metrics="macro_f1")
 
 
-def test_weights_on_labeled_rows_alone_lead_to_a_command_that_works(tmp_path, capsys):
-    from fewlabels.cli.app import main
-
+def test_weights_on_labeled_rows_alone_weigh_the_labels_alone(tmp_path, capsys):
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, 300)
-    p = 1 / (1 + np.exp(-2 * (2 * truth[:, None] - 1 + rng.normal(size=(300, 2)))))
-    known = rng.random(300) < np.where(p.mean(axis=1) > 0.5, 0.4, 0.15)
-    path = tmp_path / "ipw.csv"
-    rows = zip(truth, p, known, strict=True)
-    path.write_text(
-        "label,p__a__1,p__b__1,drawn\n"
-        + "".join(f"{y if k else ''},{a:.4f},{b:.4f},{2.5 if k else ''}\n" for y, (a, b), k in rows)
-    )
-    assert main(["estimate", str(path), "--weight", "drawn"]) == 2
-    assert "rename the column, say --shift auto" in capsys.readouterr().err
-    text = path.read_text().replace("drawn", "one_over_p")
-    path.write_text(text)
-    assert main(["estimate", str(path), "--shift", "auto", "--metrics", "accuracy"]) == 0
+    p = 1 / (1 + np.exp(-2 * (2 * truth - 1 + rng.normal(size=300))))
+    weight = np.where(p > 0.5, 2.5, 6.7)
+    known = rng.random(300) < 1 / weight
+    rows = [
+        f"{y},{a:.4f},{w}" if k else f",{a:.4f},"
+        for y, a, w, k in zip(truth, p, weight, known, strict=True)
+    ]
+    (tmp_path / "ipw.csv").write_text("\n".join(["label,p__a__1,drawn", *rows]) + "\n")
+    asked = ["estimate", str(tmp_path / "ipw.csv"), "--weight", "drawn", "--metrics", "accuracy"]
+    assert main([*asked, "--method", "labeled", "--json", str(tmp_path / "a.json")]) == 0
+    assert "the labels alone count by it" in " ".join(capsys.readouterr().out.split())
+    (row,) = json.loads((tmp_path / "a.json").read_text())["estimates"]
+    expected = np.average(((p > 0.5) == truth)[known], weights=weight[known])
+    assert row["value"] == pytest.approx(expected, abs=1e-9)
+    with pytest.raises(fl.InputError, match="must not be negative or missing"):
+        fl.Predictions({"a": p}, np.where(known, truth, -1), weight=np.where(p > 0.5, 2.5, np.nan))

@@ -655,18 +655,18 @@ def label_weights(weight: Any, labels: Ints) -> Floats:
     return w
 
 
-def sampling_weight(weight: Any, n: int) -> Floats:
-    """Sampling weights, not negative, summing to n."""
+def sampling_weight(weight: Any, n: int, labels: Any = None, notes: Any = ()) -> Floats:
+    """Sampling weights, not negative, summing to n; of `labels` alone where no other has one."""
     if weight is None:
         return np.ones(n)
     w: Floats = one_per("weight", matrix("weight", weight, 1), n)
+    lacking = np.isnan(w)
+    if lacking.any() and np.array_equal(lacking, labels == UNKNOWN):
+        w = np.where(lacking, 0.0, w)
+        notes.append("`weight` is missing where there is no label: the labels alone count by it")
     rule = "`weight` must not be negative or missing"
-    mend = "give it a weight, or 0 to leave it out"
-    labels = "; weights of labels alone, as 1 / P(labeled): rename the column, say --shift auto"
-    refuse(np.isnan(w) | (w < 0), w, rule, lambda v: mend + labels * math.isnan(v), digits="")
+    refuse(np.isnan(w) | (w < 0), w, rule, "give it a weight, or 0 to leave it out", digits="")
     if not w.any():
-        raise InputError(
-            "`weight` is zero for every item; give at least one item a positive weight"
-        )
+        raise InputError("`weight` is zero for every item; give at least one a positive weight")
     w = w / w.max()  # the unit may be huge or tiny
     return w * (n / math.fsum(w))  # a sum that does not depend on the order of the items

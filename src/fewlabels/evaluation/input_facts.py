@@ -185,7 +185,7 @@ def weights_of_labels(predictions: Predictions) -> list[str]:
     return [
         f"shift: labeled items weigh {mean / w.mean():.0%} of the mean of all, as where a weight "
         "is 1 / P(labeled); such weights are of the labels, and here every item counts by them; "
-        "rename the column, and say shift='auto' (--shift auto) instead"
+        "leave them empty where there is no label"
     ]
 
 

@@ -399,7 +399,7 @@ def slice_scales(target: LogDensity, mode: Floats) -> Floats:
     out: Floats = w.astype(np.float64)
     for k in range(q):
         weighted = design * usable[k, :, None]
-        bend = np.linalg.lstsq(weighted, np.where(usable[k] > 0, fall[k], 0.0))[0][1]
+        bend = np.linalg.lstsq(weighted, np.where(usable[k] > 0, fall[k], 0.0), None)[0][1]
         if bend < 0:
             out[k] = w[k] / np.sqrt(-2 * bend)
     return out
