@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from enum import Enum
+from functools import partial
 
 
 class FewlabelsError(Exception):
@@ -123,10 +124,11 @@ def redacted(text: str) -> str:
     return text
 
 
-_LONGEST_MESSAGE = 1000
+without_commands = partial(re.compile(r"(?m)^[ \t]*:(?=:)|##(?=\[|vso\[)").sub, "\\g<0>\u200b")
+"""Text of which no line is a command to the CI that shows it: a zero-width space is in it."""
 
 
-def one_line(text: str, limit: int = _LONGEST_MESSAGE) -> str:
+def one_line(text: str, limit: int = 1_000) -> str:
     r"""Escape what would break a line or steer a terminal, and cut what is too long to read.
 
     Examples
@@ -135,7 +137,7 @@ def one_line(text: str, limit: int = _LONGEST_MESSAGE) -> str:
     a\nb
     """
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    return shown if len(shown) <= limit else shown[: limit - 3] + "..."
+    return without_commands(shown if len(shown) <= limit else shown[: limit - 3] + "...")
 
 
 def quoted(value: object, limit: int = 60) -> str:

@@ -83,7 +83,7 @@ def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path)
     shown(browser, tmp_path, "estimates: two_classes")
     browser.run(COPIES, False)
     browser.click("[aria-labelledby=all-estimates] summary")
-    cells = ["=1+1", "@name", "-5e-3", "-x", "'+1a", "'plain", "+.5"]
+    cells = ["=1+1", "@name", "-5e-3", "-x", "'+1a", "'plain", "＝1"]
     browser.run(
         "const row = document.querySelector('[aria-labelledby=all-estimates] tbody tr');"
         "arguments[0].forEach((text, k) => { row.children[k].textContent = text; })",
@@ -92,7 +92,7 @@ def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path)
     browser.click("[aria-labelledby=all-estimates] .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     copied = [*csv.reader(io.StringIO(text))][1]
-    texts = ["'=1+1", "'@name", "-5e-3", "'-x", "''+1a", "'plain", "+.5"]
+    texts = ["'=1+1", "'@name", "-5e-3", "'-x", "''+1a", "'plain", "'＝1"]
     assert copied == texts[: len(copied)]
 
 

@@ -20,7 +20,8 @@ Write = Callable[..., Path]
 
 CLASSES = ["=cmd|' /C calc'!A0", "-2"]
 ITEMS = ["=1+1", "@here", "+x", "-y", "\ttab", "'=quoted", "''+twice", "-2.5e3", "+7", "plain",
-         "'plain", "-", "=", "\rline", "'-1", "=HYPERLINK(\"http://x\",\"y\")"]  # fmt: skip
+         "'plain", "-", "=", "\rline", "'-1", "=HYPERLINK(\"http://x\",\"y\")",
+         "＝1+1", "＋1", "－1", "＠x"]  # fmt: skip
 MODEL = "=m"
 
 
@@ -118,7 +119,7 @@ def test_every_command_with_a_table_has_the_option() -> None:
 @pytest.mark.parametrize("command", EXPORTS)
 def test_no_cell_is_a_formula(command: str, cli: Run, hostile: Path) -> None:
     found = cells(exported(command, hostile, cli))
-    live = [c for c in found if c[:1] in tuple("=+-@\t\r") and c and not is_number(c)]
+    live = [c for c in found if c[:1] in tuple("=+-@\t\r＝＋－＠") and c and not is_number(c)]
     assert live == []
     assert any(c.startswith("'") for c in found)
     raw = cells(exported(command, hostile, cli, "--raw-cells"))

@@ -126,6 +126,20 @@ def test_values_of_other_types():
     assert read.groups["id"].tolist()[:2] == [str(2**70), "1"]
 
 
+def test_long_doubles_are_numbers_and_what_holds_itself_is_none():
+    """Of the first Python has no type; nothing writes the second."""
+    p = np.random.default_rng(2).random(40)
+    table = {"label": np.arange(40) % 2, "p__m__1": p.astype(np.longdouble)}
+    found = fl.read_predictions(table).probabilities[:, 0, 1]
+    assert (found == p).all()
+    itself: list[object] = []
+    itself.append(itself)
+    with pytest.raises(fl.InputError, match="column 'p__m__1' must be numbers"):
+        fl.read_predictions(table | {"p__m__1": [itself] * 40})
+    with pytest.raises(fl.InputError, match="must be finite"):
+        fl.estimate(p + np.inf, y_true=np.arange(40) % 2)
+
+
 def test_votes_in_any_form():
     votes = [
         {"item": i, "annotator": a, "label": (i + (a == "x")) % 2} for i in range(4) for a in "xyz"

@@ -28,9 +28,10 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,10 +40,12 @@ import pyarrow.parquet as pq
 from answers import ANSWERS, ARRAYS, Case, of_arrays, wrong_answer
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from oracles import HOW, as_format, seen_by_others, truths, with_part, written
+from oracles import HOW, as_format, live, made_of, seen_by_others, truths, with_part, written
 from pyarrow import csv, feather
 
 from fewlabels.data.label_record import key_hash, keys_digest
+from fewlabels.errors import FewlabelsError
+from places import PASSWORD
 
 CORPUS = Path(__file__).parent / "corpus"
 SECONDS, MEGABYTES = 120, 4_000
@@ -87,16 +90,27 @@ class Counted:
         self.compared = self.refused = 0
 
 
-def broken_by(attempt: Attempt, counted: Counted | None = None) -> str | None:
-    """What did not hold; None where all did."""
+Run = Callable[[list[str]], tuple[int, str, str]]
+"""What arguments are given to: exit code, output and errors."""
+
+
+class TooLateError(BaseException):
+    """No end within the seconds; nothing that is tried may catch it, as it would a TimeoutError."""
+
+
+def broken_by(
+    attempt: Attempt, counted: Counted | None = None, run: Run | None = None
+) -> str | None:
+    """What did not hold; None where all did. `run` is what is tried: by default, the command."""
+    run = run or (_as_process if attempt.process else within)
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         for file, content in attempt.files.items():
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             Path(file).write_bytes(content)
         before, running = {str(path) for path in Path().rglob("*")}, _children()
         try:
-            code, out, err = (_as_process if attempt.process else _within)(attempt.arguments)
-        except TimeoutError:
+            code, out, err = run(attempt.arguments)
+        except TooLateError:
             return f"no end within {SECONDS} s"
         wrong = wrong_answer(out, attempt.expected) if attempt.expected and code != 2 else None
         left = {str(path) for path in Path().rglob("*")} - before
@@ -130,20 +144,68 @@ def broken_by(attempt: Attempt, counted: Counted | None = None) -> str | None:
     return f"took {peak:,.0f} MB" if peak > MEGABYTES else None
 
 
+def judged(arguments: list[str], parts: set[str] | None = None) -> int:
+    """The command's exit code, or 70 and why where what is shown or written is more than text."""
+    from fewlabels.cli import main as command
+
+    code = command(arguments)
+    shown = "".join(s.getvalue() for s in (sys.stdout, sys.stderr) if isinstance(s, io.StringIO))
+    wrong = live(shown, PASSWORD)
+    if parts is not None and code != 2 and made_of() - parts:
+        wrong = f"of no harmless page: {min(made_of() - parts)!a}"
+    print(wrong or "", end="", file=sys.stderr)
+    return 70 if wrong else code
+
+
+class Attack(NamedTuple):
+    """An attempt, and what is called with its arguments."""
+
+    attempt: Attempt
+    call: Callable[[list[str]], int] = judged
+
+    def broken(self, counted: Counted | None = None) -> str | None:
+        """What did not hold; None where all did."""
+        return broken_by(self.attempt, counted, partial(within, call=self.call))
+
+
+def calling(what: str, function: Callable[[], object], code: int | None = None) -> Attack:
+    """A function in an empty folder, which raises our own errors, or another if it goes wrong."""
+
+    def call(_: list[str]) -> int:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            try:
+                function()
+            except FewlabelsError as error:
+                print(f"error: {error}", file=sys.stderr)
+                return 2
+            except MemoryError as error:  # as the command says it
+                print(f"error: not enough memory: {error}", file=sys.stderr)
+                return 2
+            except Exception:
+                traceback.print_exc()
+                return 70
+            return 0
+
+    return Attack(Attempt({}, [what], code=code), call)
+
+
 def _children() -> set[str]:
     """Processes that this one started and that run; none where the system does not say."""
     threads = Path("/proc/self/task").glob("*/children")
     return set(" ".join(path.read_text() for path in threads).split())
 
 
-def _within(arguments: list[str]) -> tuple[int, str, str]:
+def within(
+    arguments: list[str], call: Callable[[list[str]], int] | None = None
+) -> tuple[int, str, str]:
+    """Call a command in this process: exit code, output and errors; TooLateError if it hangs."""
     from fewlabels.cli import main
 
     if arguments[:1] == [ARRAYS]:
         return of_arrays(arguments)
 
     def late(*_: object) -> None:
-        raise TimeoutError
+        raise TooLateError
 
     out, err = io.StringIO(), io.StringIO()
     handler = signal.signal(signal.SIGALRM, late)
@@ -155,7 +217,7 @@ def _within(arguments: list[str]) -> tuple[int, str, str]:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            code = main(arguments)
+            code = (call or main)(arguments)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, handler)
@@ -169,7 +231,7 @@ def _as_process(arguments: list[str]) -> tuple[int, str, str]:
             command, capture_output=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise TimeoutError from None
+        raise TooLateError from None
     return run.returncode, run.stdout.decode(), run.stderr.decode()
 
 
@@ -291,7 +353,7 @@ def _toml(said: dict[str, Any], draw: Callable[[Any], Any]) -> bytes:
 def _map() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         Path("f.csv").write_bytes(TABLE)
-        code, _, err = _within(["calibrate", "f.csv", "--method", "vector", "--save", "m.json"])
+        code, _, err = within(["calibrate", "f.csv", "--method", "vector", "--save", "m.json"])
         assert code == 0, err
         return dict(json.loads(Path("m.json").read_text()))
 
@@ -792,6 +854,14 @@ def known() -> list[Path]:
     return sorted(CORPUS.glob("*.json"))
 
 
+def write_table(page: Path, table: str, *, second: bool = False) -> None:
+    """Write the first table of the page, or the second; the other one stays as it is."""
+    text = page.read_text(encoding="utf-8") if page.exists() else PAGE + SECOND
+    first, _, other = text.partition(SECOND)
+    text = f"{first.rstrip()}\n\n{SECOND}{table}" if second else f"{PAGE}{table}\n{SECOND}{other}"
+    page.write_text(text, encoding="utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Try all areas, print the table, and keep what did not hold."""
     parser = argparse.ArgumentParser(description="Tries to break the commands.")
@@ -826,7 +896,7 @@ def main(arguments: list[str] | None = None) -> int:
     lines.append(f"| all | | **{total:,}** | **{total - failed:,}** | {ends_of_all} |")
     print("\n".join(lines))
     if asked.write:
-        Path(asked.write).write_text(PAGE + "\n".join(lines) + "\n", encoding="utf-8")
+        write_table(Path(asked.write), "\n".join(lines) + "\n")
     return int(failed > 0)
 
 
@@ -838,6 +908,15 @@ leaves no traceback, nothing half-written, no changed input and no process behin
 answer is known (from numpy, or from another reader of the same file), the answer must be that one
 to nine digits: those are `compared`. The table is written by
 `python tests/fuzz/attempts.py --write docs/attempts.md`; `make test-slow` tries them.
+
+"""
+
+SECOND = """## By other roads
+
+Here nothing is a file and options alone: pages, records, servers, databases, arrays, kills. The
+same must hold. No name becomes markup, a formula, or a command to a terminal or a CI. No password
+is shown. A stream that goes on after a kill has the same bits. The table is written by
+`python tests/fuzz/attacks.py --write docs/attempts.md`; `make test-slow` tries them.
 
 """
 

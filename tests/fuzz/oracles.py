@@ -13,18 +13,28 @@ import gzip
 import io
 import json
 import re
+import sys
+import unicodedata
 import warnings
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from openpyxl import Workbook, load_workbook
 from openpyxl.styles import PatternFill
 from pyarrow import feather
+
+sys.path += [str(Path(__file__).resolve().parents[1] / room) for room in ("", "report")]
+from page import Page
+
+TESTS = Path(__file__).resolve().parents[1]
 
 HOW = ("--method", "labeled", "--estimand", "sample", "--json", "-")
 
@@ -402,3 +412,75 @@ def _number(value: Any, among: tuple[int, ...] | None = None) -> float | None:
     if among is not None and number not in among:
         raise ValueError(value)
     return number
+
+
+# Names, and what is shown and written -------------------------------------------------------------
+
+_FORMULA = re.compile(r"(?!^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$)^[=+\-@\t\r\n＝＋－＠]", re.I)
+_COMMAND = re.compile(r"^\s*(::.*)|(##(?:\[|vso\[).*)", re.MULTILINE)
+_CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = set("\n\u200b\u200c\u200d")
+
+
+def live(shown: str, secret: str) -> str | None:
+    """What of a text for a terminal, or of the files in this folder, is more than text, if any.
+
+    That is a secret, a control, a line that is a command to a CI, a formula in a table.
+    """
+    texts = {"the output": shown}
+    texts |= {str(path): path.read_text("utf-8", "replace") for path in Path().iterdir()
+              if path.is_file() and not path.is_symlink()}  # fmt: skip
+    told = next((f"a secret in {name}" for name, text in texts.items() if secret in text), None)
+    if told or shown.lstrip().startswith(("{", "**")):  # JSON and Markdown, which are asked for
+        return told
+    controls = {c for c in shown if unicodedata.category(c) in _CONTROLS} - _JOINERS
+    if controls:
+        return f"controls are shown: {controls!a}"
+    if command := _COMMAND.search(shown):
+        return f"a command to a CI: {command[0]!a}"
+    for table in ("o.csv", "p.csv"):
+        for cell in (c for row in csv.reader(io.StringIO(texts.get(table, ""), "")) for c in row):
+            if _FORMULA.match(cell):
+                return f"a formula in {table}: {cell!a}"
+    return None
+
+
+def made_of() -> set[str]:
+    """Elements, attributes and kinds of marks of the pages in this folder; the JSON's values."""
+    found = set[str]()
+    for path in filter(Path.exists, map(Path, ("o.html", "o.md", "o.xml", "o.json"))):
+        text = path.read_text("utf-8")
+        if path.suffix == ".html":
+            found |= {f"<{tag} {a}>" for tag, named in Page(text).elements for a in ("", *named)}
+        elif path.suffix == ".xml":
+            elements = ElementTree.fromstring(text).iter()
+            found |= {f"<{e.tag} {a}>" for e in elements for a in ("", *e.attrib)}
+        elif path.suffix == ".md":
+            blocks = MarkdownIt().enable(["table", "strikethrough"]).parse(text)
+            found |= {t.type for block in blocks for t in (block, *(block.children or ()))}
+        else:
+            rows = json.loads(text).get("estimates", [])
+            found.add(str([(r["metric"], r["value"] and round(r["value"], 9)) for r in rows]))
+    return found
+
+
+ROLES = ("model", "class", "group", "column", "item", "file")
+"""What may be called oddly."""
+
+
+def named(text: str, roles: Iterable[str], counts: bool = False) -> tuple[bytes, dict[str, str]]:
+    """A table in which what plays these roles is called so, and what is called how."""
+    called = {role: text if role in roles else "plain" for role in ROLES}
+    rng, n = np.random.default_rng(0), 48
+    truth, one, model = rng.random(n) < 0.5, called["class"], called["model"]
+    p, by = np.round(0.3 + 0.4 * truth + 0.25 * rng.random(n), 3), f"{called['column']} by"
+    table: dict[str, Any] = {"item": [f"{called['item']} {i}" for i in range(n)]}
+    table |= {"label": [None if i > 35 else one if t else "other" for i, t in enumerate(truth)]}
+    table |= {f"p__{model}__{one}": p, f"p__{model}__other": 1 - p}
+    table |= {f"y__{model} 2": [one if t else "other" for t in rng.permutation(truth)]}
+    table |= {by: [f"{called['group']} {i % 2}" for i in range(n)]}
+    table |= {"day": [f"2026-09-0{1 + i // 24}" for i in range(n)]}
+    table |= {f"h__{one}": 1 + 4 * truth, "h__other": 5 - 4 * truth} if counts else {}
+    pq.write_table(pa.table(table), out := io.BytesIO())
+    file = f"{called['file']}.parquet".replace("/", "_").replace("\0", "_")[-200:]
+    return out.getvalue(), {"BY": by, "CLASS": one, "MODEL": model, "FILE": file}

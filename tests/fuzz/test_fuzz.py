@@ -5,9 +5,23 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import attacks
 import pytest
-from attempts import AREAS, LABELED_TABLE, TABLE, Attempt, broken_by, known, tried
-from oracles import HOW
+from attempts import (
+    AREAS,
+    LABELED_TABLE,
+    TABLE,
+    Attack,
+    Attempt,
+    TooLateError,
+    broken_by,
+    calling,
+    known,
+    tried,
+    within,
+    write_table,
+)
+from oracles import HOW, live
 
 
 @pytest.mark.parametrize("path", known(), ids=lambda path: path.stem)
@@ -27,6 +41,53 @@ def test_some_attempts(area: str) -> None:
 @pytest.mark.parametrize("area", AREAS)
 def test_all_attempts(area: str) -> None:
     assert tried(area)[1] == []
+
+
+@pytest.mark.slow_with("streams", "schedulers", "bits")
+@pytest.mark.parametrize("area", attacks.AREAS)
+def test_some_attacks(area: str) -> None:
+    assert attacks.tried(area, 2) == (2, [])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("area", attacks.AREAS)
+def test_all_attacks(area: str) -> None:
+    assert attacks.tried(area)[1] == []
+
+
+def test_attacks_that_do_not_hold_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong() -> None:
+        raise ValueError("no")
+
+    def hangs(_: list[str]) -> int:
+        raise TooLateError
+
+    assert "ValueError: no" in (calling("wrong", wrong).broken() or "")
+    assert "no end" in (Attack(Attempt({}, ["hangs"]), hangs).broken() or "")
+    assert calling("right", list, 0).broken() is None
+    monkeypatch.chdir(tmp_path)
+    for shown in ("a s3cret", "\x1b[31m", " ::error::x", "see ##[error]x", "a\u202eb"):
+        assert live(shown, "s3cret") is not None
+    for cell in ("=1+1", "＝1", "@x", "\t=1", "-x"):
+        (tmp_path / "o.csv").write_text(f'a,"{cell}"\n', "utf-8")
+        assert "a formula" in (live("", "s3cret") or "")
+    (tmp_path / "o.csv").write_text("'=1,-1,+2.5e3,a=1\n")
+    assert live("a :: b", "s3cret") is None
+    (tmp_path / "o.html").write_text("s3cret")
+    assert live("", "s3cret") == "a secret in o.html"
+    assert within(["doctor", "none.csv"])[0] == 2
+
+
+def test_each_script_writes_its_own_table(tmp_path: Path) -> None:
+    page = tmp_path / "attempts.md"
+    for first, second in (("| 1 |\n", "| a |\n"), ("| 2 |\n", "| b |\n")):
+        write_table(page, first)
+        write_table(page, second, second=True)
+        write_table(page, first)
+        text = page.read_text("utf-8")
+        assert text.startswith("# Attempts to break it\n")
+        assert (text.count("\n## "), text.count(first), text.count(second)) == (1, 1, 1)
+        assert text.index(first) < text.index("## By other roads") < text.index(second)
 
 
 def test_attempts_that_do_not_hold_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

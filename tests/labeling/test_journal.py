@@ -93,6 +93,12 @@ def test_a_killed_writer_leaves_no_lock(path: Path) -> None:
     Journal(path, HEADER).close()
 
 
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 300, "nowhere/r", "."])
+def test_a_path_that_no_file_can_have(name: str, path: Path) -> None:
+    with pytest.raises(fl.UsageError, match=r"--labels .* cannot be written: .*; name a file in"):
+        Journal(path.parent / name, HEADER)
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [

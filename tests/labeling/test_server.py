@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 import pytest
+from asking import Answer, Client
 from labeling_tables import HOSTILE, table_of
 
 import fewlabels as fl
@@ -34,50 +35,6 @@ pytest.importorskip("uvicorn", reason="needs the extra `label`")
 
 Open = Callable[..., Session]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-
-
-class Answer(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    content: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.content)
-
-
-class Client:
-    """Asks a server, as the page does unless told otherwise."""
-
-    def __init__(self, server: Server) -> None:
-        self.server = server
-
-    def __call__(
-        self, path: str, body: Any = None, method: str | None = None, **headers: str | None
-    ) -> Answer:
-        sent: dict[str, str | None] = {HEADER: self.server.token}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        data = None if body is None else body if isinstance(body, bytes) else json.dumps(body)
-        asked = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
-        asked.putrequest(
-            method or ("GET" if data is None else "POST"), path, skip_host="Host" in sent
-        )
-        for name, value in sent.items():
-            if value is not None:
-                asked.putheader(name, value)
-        if data is not None:
-            asked.putheader("Content-Length", str(len(data)))
-        asked.endheaders(data.encode() if isinstance(data, str) else data)
-        answer = asked.getresponse()
-        try:
-            return Answer(
-                answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
-            )
-        finally:
-            asked.close()
-
-    def label(self, item: str, name: str | None = "fine") -> Answer:
-        return self("/event", {"event": "label", "item": item, "class": name})
 
 
 @pytest.fixture

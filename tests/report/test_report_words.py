@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import strategies as st
 from report_samples import NASTY
 from rich.cells import cell_len
 
-from fewlabels.report.document import Listing, Table, name
+from fewlabels.errors import one_line
+from fewlabels.report.document import Listing, Para, Table, name
 from fewlabels.report.terminal import render_parts
 from fewlabels.report.words import (
     enumerated,
@@ -59,8 +61,19 @@ def test_fit_leaves_no_mark_without_its_character() -> None:
 def test_wrap_stays_within_the_width_and_loses_nothing(text: str, width: int) -> None:
     lines = render_parts([Listing([name(text)])], width).split("\n")
     assert all(cell_len(line) <= width for line in lines)
-    squeezed = "".join("".join(lines).split()).replace("\u200d", "")
+    squeezed = re.sub("[\u200b\u200d]", "", "".join("".join(lines).split()))
     assert squeezed == "-" + "".join(escape_control(text).split()).replace("\u200d", "")
+
+
+@pytest.mark.parametrize("command", ["::error::x", "##[error]x", "##vso[task.complete]x"])
+def test_no_line_is_a_command_to_ci(command: str) -> None:
+    """Which reads what programs print: `::` in front of a line, `##[` and `##vso[` anywhere."""
+    table = Table(["", "n"], [[command, "1"], [f"a {command}", "2"]], "")
+    shown = render_parts([Para(f"{command} leads. " * 9), table, Para(f"  {command}")])
+    for text in (shown, one_line(command), one_line(f"the class {command!r}")):
+        assert not re.search(r"(?m)^\s*::|##(\[|vso\[)", text)
+        assert command in text.replace("\u200b", "")
+    assert one_line("a ::b") == "a ::b"
 
 
 @pytest.mark.parametrize("width", [10, 14, 20, 400])

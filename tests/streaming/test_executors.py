@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -224,13 +227,43 @@ def test_dask_without_its_extra(missing: str, monkeypatch: pytest.MonkeyPatch) -
         open_executor("dask", 1)
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:port"])
+@pytest.mark.parametrize(
+    "address",
+    ["tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:port", "tcp://", "tcp://a:s3cret@h:1"],
+)
 def test_a_scheduler_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(dask_executor, "_PATIENCE", 0.2)
+    begun = time.monotonic()
     with pytest.raises(UsageError, match=r"no Dask scheduler answers at .*; give the address") as e:
         open_executor("dask", scheduler=address)
     assert "\n" not in str(e.value)
+    assert "s3cret" not in str(e.value)
+    gc.collect()
+    assert time.monotonic() - begun < 15, "a client that waits for its end takes 20 s"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"HTTP/1.1 200 OK\r\n\r\n", b"\xff" * 999])
+def test_a_stranger_at_the_address(monkeypatch: pytest.MonkeyPatch, content: bytes | None) -> None:
+    """Who says nothing, goes, or says what would take the memory of all computers."""
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_executor, "_PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held: list[socket.socket] = []
+
+        def serve() -> None:
+            held.append(server.accept()[0])
+            if content is not None:
+                held[0].sendall(content)
+                held[0].close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        with pytest.raises(UsageError, match="no Dask scheduler answers at"):
+            open_executor("dask", scheduler=f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        thread.join()
+        for one in held:
+            one.close()
 
 
 class _Cluster:

@@ -483,6 +483,22 @@ def test_a_condition_on_what_is_not_there(tmp_path: Path) -> None:
         fl.read_predictions(places.rows(), where="item > 600")
 
 
+@pytest.mark.parametrize(("kind", "query"), [
+    ("sqlite", "attach 'other' as x"), ("sqlite", "vacuum into 'other'"),
+    ("duckdb", "copy items to 'other'"), ("duckdb", "select 1; export database 'other'"),
+])  # fmt: skip
+def test_a_query_writes_no_file(
+    kind: str, query: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    source = places.place(kind, places.rows(), tmp_path, request).partition("#")[0]
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert run("estimate", source, "--query", query) == 2
+    said(capsys)
+    assert list(Path().iterdir()) == []
+
+
 def test_the_doctor_proposes_a_command_that_reads_the_same(tmp_path: Path, capsys: Any) -> None:
     places.write_hive(places.rows(), tmp_path / "hive")
     for where in (None, WHERE):

@@ -226,7 +226,7 @@ def verdict(requirements: Sequence[Requirement], estimates: Answers) -> int:
     """Exit code: 1 where a condition is not met, after a line on stderr for each."""
     failures = [line for one in requirements for line in one.failures(estimates)]
     for line in failures:
-        click.echo(line, err=True)
+        click.echo(one_line(line), err=True)
     return 1 if failures else 0
 
 

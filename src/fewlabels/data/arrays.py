@@ -180,7 +180,7 @@ def _values(array: Array) -> list[str]:
     """The classes in an array, as text."""
     if array.dtype.kind in "OU":
         return spelled_once(sorted({*class_texts(array)}))
-    known = np.unique(array[~np.isnan(array)] if array.dtype.kind == "f" else array.astype(int))
+    known = np.unique(array[np.isfinite(array)] if array.dtype.kind == "f" else array.astype(int))
     return [str(int(v)) for v in known if v != UNKNOWN]
 
 

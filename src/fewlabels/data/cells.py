@@ -153,19 +153,19 @@ class _Column:
 
 def _plain(value: Any) -> tuple[str, Any]:
     """What a value is, and the value as a number, truth value or text; ("", None) for none."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
+    if isinstance(value, np.generic | np.ndarray):  # long doubles have no other type of Python
+        value = float(value) if isinstance(value, np.floating) else value.tolist()
     if value is None or isinstance(value, str):
         return ("" if value is None else "text"), value
-    if isinstance(value, bool):
-        return "truth", value
     if isinstance(value, int | float):
-        return "number", value
+        return ("truth" if isinstance(value, bool) else "number"), value
     if isinstance(value, list | tuple | dict | set | frozenset):
         values = sorted(value, key=str) if isinstance(value, set | frozenset) else value
-        text = json.dumps(values, ensure_ascii=False, default=str, skipkeys=True)
-        alone = isinstance(values, list | tuple) and len(values) == 1
-        scalar = alone and isinstance(values[0], str | bool | int | float)
+        try:
+            text = json.dumps(values, ensure_ascii=False, default=str, skipkeys=True)
+        except (ValueError, RecursionError):  # it holds itself
+            text = "..."
+        scalar = text[0] == "[" and len(values) == 1 and isinstance(values[0], str | int | float)
         return (_ONE if scalar else "list"), text
     if (value != value) is not False:  # NaT and NA of pandas
         return "", None

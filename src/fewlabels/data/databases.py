@@ -211,6 +211,7 @@ def _connected(url: str, *, write: bool) -> Any:
         assert path is not None
         address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if write else 'ro'}"
         connection: Any = sqlite3.connect(address, timeout=_WAITS, isolation_level=None, uri=True)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)  # no query makes another file
         # Who writes waits for another who does: what is there is looked at only then.
         connection.execute("begin immediate" if write else "begin")
         return connection
@@ -219,8 +220,7 @@ def _connected(url: str, *, write: bool) -> Any:
             import duckdb
         except ImportError:
             raise MissingExtraError("duckdb", "sql") from None
-        connection = duckdb.connect(str(path), read_only=not write, config=dict(_DUCKDB))
-        return connection.begin()
+        return duckdb.connect(str(path), read_only=not write, config=dict(_DUCKDB)).begin()
     try:
         from adbc_driver_postgresql import dbapi
     except ImportError:
@@ -235,12 +235,12 @@ def _connected(url: str, *, write: bool) -> Any:
 def rows_of_query(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
     """The rows of a query as they come: by Arrow where the driver can, else by Python's values."""
     if hasattr(connection, "from_arrow"):  # DuckDB
-        found = connection.sql(query)
+        kinds = {statement.type.name for statement in connection.extract_statements(query)}
+        found = None if kinds & {"COPY", "EXPORT"} else connection.sql(query)
         if found is None:
             raise UsageError(f"`query` must give rows; got {quoted(query)}")
         # As it was called before version 1.5.
-        read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
-        reader = read(_ROWS)
+        reader = (getattr(found, "to_arrow_reader", None) or found.fetch_record_batch)(_ROWS)
         yield from _plain(reader.schema.names, reader)
         return
     with ExitStack() as stack:

@@ -64,13 +64,13 @@ _CHUNK = 4 << 20
 _BATCHES_BETWEEN = 64
 """Batches between checks of the memory."""
 
-_TO_THE_END = 2**62
+_TO_THE_END, _DELIMITERS = 2**62, ",\t;"
 _NO_NUMBER = "conversion error to double"
-_DELIMITERS = ",\t;"
 
-# What a spreadsheet would run, and a number, which it would not. An apostrophe in front makes text
-# of it, in a spreadsheet and here; where one is already there another one comes before it.
-_FORMULA, _NUMBER = r"'*[=+\-@\t\r\n]", r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?%?$"
+# What a spreadsheet would run, of any width, and a number, which it would not. An apostrophe
+# in front makes text of it, there and here; where there is one already, another one comes before.
+_FORMULA = r"'*[=+\-@\t\r\n\x{FF0B}\x{FF0D}\x{FF1D}\x{FF20}]"
+_NUMBER = r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?%?$"
 
 
 def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -66,10 +66,10 @@ class Journal:
                     _create(Path(os.path.realpath(self.path)), header.line())
                     self._made = True
             self._file = os.open(self.path, os.O_RDWR | _CLOSE_ON_EXEC)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a path with a NUL is no value
             raise UsageError(
-                f"--labels {str(path)!r} cannot be written: {error.strerror}; name a file in a "
-                "folder that exists and is writable"
+                f"--labels {str(path)!r} cannot be written: {getattr(error, 'strerror', error)}; "
+                "name a file in a folder that exists and is writable"
             ) from None
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):

@@ -11,6 +11,7 @@ from typing import Any
 from fewlabels.errors import listed
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Drawing, Node, Para, Section, Table, name, plain
+from fewlabels.report.words import escape_control
 
 _KINDS = {
     "label": "labels", "item": "item", "probability": "probabilities",
@@ -33,7 +34,7 @@ def document(report: Report) -> Document:
     if command and "--columns columns.toml" in command:
         commands.insert(0, f"fewlabels doctor {shlex.quote(report['name'])} --write columns.toml")
     following: list[Node] = [Para(f"`{one}`", on="page") for one in commands]
-    following += [Drawing("", None, lines=partial(_lines, one)) for one in commands]
+    following += [Drawing("", None, lines=partial(_lines, escape_control(one))) for one in commands]
     sections: dict[str, Sequence[Node]] = {
         "Columns": [*_columns(report["roles"])],
         "Evidence (log-odds of a role: more is surer, 0 is not used)":

@@ -15,7 +15,7 @@ from rich.table import Column
 from rich.table import Table as Grid
 from rich.text import Text
 
-from fewlabels.errors import decides
+from fewlabels.errors import decides, without_commands
 from fewlabels.report import document as said
 from fewlabels.report.document import (
     Document,
@@ -84,7 +84,7 @@ def render_parts(nodes: Iterable[Node], width: int = 80) -> str:
     """Parts of a document below one another, in lines of at most `width` columns."""
     colour = STYLED.get()
     console = Console(
-        file=io.StringIO(), width=width, color_system="standard" if colour else None,
+        file=(out := io.StringIO()), width=width, color_system="standard" if colour else None,
         force_terminal=colour, highlight=False, markup=False, emoji=False, legacy_windows=False,
         _environ={},
     )  # fmt: skip
@@ -92,10 +92,9 @@ def render_parts(nodes: Iterable[Node], width: int = 80) -> str:
         for part in _lines(node, width):
             # A line of a drawing, such as a command to paste, is longer rather than broken.
             console.print(part, soft_wrap=isinstance(part, Text) and bool(part.no_wrap))
-    assert isinstance(console.file, io.StringIO)
     # Blanks at the end of a line go, colours stay.
-    ends = re.compile(r"(?:[ \t]|\x1b\[[\d;]*m)+$", re.MULTILINE)
-    return ends.sub(lambda end: re.sub(r"[ \t]", "", end[0]), console.file.getvalue()).strip("\n")
+    blanks = r"(?m)[ \t]++(?=(?:[ \t]|\x1b\[[\d;]*m)*$)"
+    return without_commands(re.sub(blanks, "", out.getvalue()).strip("\n"))
 
 
 def _plain(text: str) -> str:

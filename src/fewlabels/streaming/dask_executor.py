@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 import os
@@ -307,15 +308,24 @@ def _private_folder() -> Iterator[str]:
 
 def _connect(address: str, belongings: ExitStack) -> Any:
     from distributed import Client
+    from distributed.comm import connect
+
+    async def reach() -> None:
+        (await asyncio.wait_for(connect(address, timeout=_PATIENCE), _PATIENCE + 1)).abort()
 
     try:
+        # A client waits for ever for who says nothing, and long at its end if there was nobody.
+        asyncio.run(reach())
         with warnings.catch_warnings():
             # Of other versions of this and that; what matters is checked.
             warnings.simplefilter("ignore")
             client = Client(address, timeout=_PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
+    except Exception as error:  # whoever is there may answer anything
+        # Without the scheme of an address no password is seen in it.
+        said = str(error).replace(address.rpartition("://")[2].rpartition("@")[0] + "@", "")
         raise UsageError(
-            f"no Dask scheduler answers at {quoted(address)} ({one_line(str(error), 200)}); give "
+            f"no Dask scheduler answers at {quoted(address)} "
+            f"({one_line(said, 200) or 'it says nothing'}); give "
             "the address that `dask scheduler` prints, such as tcp://127.0.0.1:8786"
         ) from None
     return belongings.enter_context(client)

@@ -136,7 +136,7 @@
     const [names, ...body] = cells(parts);
     const split = names.map((_, k) => body.some(row => interval.test(row[k])));
     // As in the tables that are written: a spreadsheet takes no name for a formula.
-    const formula = text => /^'*[=+\-@]/.test(text) && !/^'*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text);
+    const formula = text => /^'*[=+\-@＝＋－＠]/.test(text) && !/^'*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text);
     const inert = text => formula(text) ? `'${text}` : text;
     const quoted = text => /[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
     const lines = [
