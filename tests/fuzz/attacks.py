@@ -51,9 +51,10 @@ from processes import members
 def streams() -> Iterator[Attack]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        asked = "--method dawid-skene --metrics accuracy,auc --by site --json -".split()
-        run = Command(write_files(folder / "in", 6, 60), folder / "saved", "--workers", "2", *asked)
-        code, out, warned = run.run("--engine", "threads")
+        asked = ["--method", "dawid-skene", "--metrics", "accuracy,auc", "--by", "site"]
+        source = write_files(folder / "in", 6, 60)
+        run = Command(source, folder / "saved", "--workers", "2", "--json", "-", *asked)
+        _, out, warned = run.run("--engine", "threads")
         quiet, begun = answer(out), time.monotonic()
         run.run("--engine", "processes")
         seconds = time.monotonic() - begun
