@@ -127,8 +127,7 @@ class Predictions(Frozen, HasSummary):
         the frames of a video. Several are crossed. Without a value (None, NaN) a row is a cluster
         of its own.
     weight
-        Sampling weight of each item, shape (n,), not negative; normalised to sum to n. Where just
-        the labeled items have one, as 1 / P(labeled), the labels alone count.
+        Sampling weight, not negative, of each item or of just the labeled, (n,); sums to n then.
     models, classes
         Names.
     positive
