@@ -41,13 +41,7 @@ _ROWS = 65_536
 
 
 def check_shapes(
-    n: int,
-    k: int,
-    m: int,
-    p: Array | None,
-    v: Array | None,
-    s: Array | None,
-    h: Array | None,
+    n: int, k: int, m: int, p: Array | None, v: Array | None, s: Array | None, h: Array | None
 ) -> None:
     """Refuse arrays that do not agree on n items, M classifiers and K classes."""
     blocks = (("probabilities", p, m), ("votes", v, m), ("scores", s, m), ("histogram", h, k))
