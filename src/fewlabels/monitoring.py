@@ -94,7 +94,7 @@ def monitor(
     state
         A file that keeps the items held of each day. Days of earlier runs are taken from it, days
         read now replace theirs, and it is replaced as a whole once the answer is there: a run each
-        week on the new rows alone gives the answer of one run over all.
+        week on the new rows alone, from the first week on, gives the answer of one run over all.
     time_format
         How times are written, as `datetime.strptime` takes it ("%d/%m/%Y"), where not as ISO 8601.
 
@@ -275,7 +275,7 @@ class Asked:
     ) -> Monitoring:  # fmt: skip
         """The answer from all items, with those of the groups."""
         notes, reading = said
-        calendar = Calendar.of(days.dated, self.time, self.every)
+        calendar = Calendar.of(days.dated, self.time, self.every, 2 if self.state is None else 1)
         held = days.held(calendar, models, example.classes)
         held = held._replace(
             items=held.items.noting((*notes, *more), reading), notes=(*more, *held.notes)

@@ -247,12 +247,11 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
 def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     items, _, week = weekly(weeks=5, n=200, falls=3)
     state = tmp_path / "state"
-    for last in range(2, 6):
-        first = 0 if last == 2 else last - 1
-        rows = items.take((week >= first) & (week < last))
-        if last > 2:  # one week alone has nothing to be compared with but what the state has
-            with pytest.raises(InputError, match="one period"):
-                fl.monitor(rows, "date", "week", "accuracy")
+    for this in range(5):
+        rows = items.take(week == this)
+        # One week alone has nothing to be compared with but what the state has.
+        with pytest.raises(InputError, match="one period"):
+            fl.monitor(rows, "date", "week", "accuracy")
         latest = fl.monitor(rows, "date", "week", "accuracy", state=state)
     at_once = fl.monitor(items, "date", "week", "accuracy")
     assert latest.rows == at_once.rows
@@ -265,6 +264,23 @@ def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     late = fl.monitor(told.take(week >= 2), "date", "week", "accuracy", state=state)
     assert late.rows[-1].value == 1
     assert late.rows[0].low < 1
+
+
+def test_the_first_week_starts_the_state_and_meets_conditions(tmp_path, capsys):
+    path, page, state = tmp_path / "spam.csv", tmp_path / "a.html", tmp_path / "state"
+    spam_file(path, team=lambda days: ["ab"[i % 2] for i in range(len(days))])
+    week = ["--where", "date < 2026-09-14", "--state", state, "--method", "labeled"]
+    assert monday(path, *week, "--html", page, "--require", "low:accuracy>=.3") == 0
+    said = "Nothing to compare 2026-09-07 with yet; a later run with this state goes on from it."
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said in page.read_text("utf-8")
+    assert monday(path, *week, "--require", "low:accuracy>=.999") == 1
+    of_groups = fl.monitor(
+        str(path), "date", "week", "accuracy", by="team", state=tmp_path / "s", method="labeled",
+        where="date < 2026-09-14",
+    )  # fmt: skip
+    assert (of_groups.changes, len(of_groups.rows)) == ((), 1)
+    assert "one period alone are left out" in of_groups.warnings[-1]
 
 
 def test_a_classifier_may_come_and_go(tmp_path):
