@@ -44,9 +44,7 @@ class Calendar:
         return Calendar(names, place, self.every, complete, (), ())
 
     @staticmethod
-    def of(
-        days: Collection[str], column: str, every: str | int | None, least: int = 2
-    ) -> Calendar:
+    def of(days: Collection[str], column: str, every: str | int | None, least: int = 2) -> Calendar:
         """The periods, so many at least, of some days or numbers, as `days_of` writes them."""
         times = {day: _parsed(day) for day in days}
         kinds = {isinstance(t, datetime) for t in times.values()}
