@@ -283,6 +283,36 @@ def test_the_first_week_starts_the_state_and_meets_conditions(tmp_path, capsys):
     assert "one period alone are left out" in of_groups.warnings[-1]
 
 
+def test_a_week_without_labels_is_read_by_the_classes_of_the_state(tmp_path, capsys):
+    """Its columns name one class of two, and nothing else says that `toxic` is one."""
+    items, _, week = weekly(weeks=3, n=100, labels=50)
+    written = {-1: "", 0: "ok", 1: "toxic"}
+    for w in range(3):
+        head = "when,net p(toxic)" + ",verdict" * (w < 2)
+        rows = [
+            f"{items.groups['date'][i]},{items.probabilities[i, 0, 1]:.3f}"
+            + f",{written[int(items.labels[i])]}" * (w < 2)
+            for i in np.flatnonzero(week == w)
+        ]
+        (tmp_path / f"{w}.csv").write_text("\n".join([head, *rows]) + "\n")
+    asked = ["--time", "when", "--every", "week", "--metrics", "accuracy", "--method", "labeled"]
+    for w in range(3):
+        asked_of = ["monitor", str(tmp_path / f"{w}.csv"), *asked, "--state", str(tmp_path / "s")]
+        assert main([*asked_of, "--json", str(tmp_path / "a.json")]) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["models"], found["classes"]) == (["net"], ["ok", "toxic"])
+    told = [int((items.labels[week == w] >= 0).sum()) for w in range(2)]
+    assert [period["n_labeled"] for period in found["periods"]] == [*told, 0]
+    again = fl.monitor(
+        str(tmp_path / "2.csv"), "when", "week", "accuracy", method="labeled", state=tmp_path / "s"
+    )
+    assert (again.models, len(again.periods)) == (("net",), 3)
+    # Classes that are said are not those of the state.
+    capsys.readouterr()
+    assert main([*asked_of, "--classes", "fine,toxic"]) == 2
+    assert "its classes are ['ok', 'toxic'], and those here ['fine'" in capsys.readouterr().err
+
+
 def test_a_classifier_may_come_and_go(tmp_path):
     items, _, week = weekly(n=300, falls=99)
     other = fl.Predictions(

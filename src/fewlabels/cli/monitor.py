@@ -106,7 +106,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
     if options.time is None:
         raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
-    from fewlabels.monitoring import Asked, monitor_files, rows_of, rows_to_label
+    from fewlabels.monitoring import Asked, columns_of_state, monitor_files, rows_of, rows_to_label
     from fewlabels.monitoring import monitor as run
 
     check_asked(metrics)
@@ -129,6 +129,8 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         table = output.to if output.to is not None and "://" not in output.to else None
         for path in sorted(filter(None, {options.state, table})):
             stack.enter_context(held_folder(Path(path)))
+        if source.classes is None and options.state is not None:
+            source = source.but(columns=columns_of_state(source.columns, options.state))
         engine = Engine()
         if engine.streams(source) is not None:
             check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
