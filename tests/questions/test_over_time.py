@@ -313,6 +313,26 @@ def test_a_week_without_labels_is_read_by_the_classes_of_the_state(tmp_path, cap
     assert "its classes are ['ok', 'toxic'], and those here ['fine'" in capsys.readouterr().err
 
 
+def test_a_week_without_labels_rests_on_the_others_and_passes_no_gate(tmp_path, capsys):
+    items, _, week = weekly(weeks=5, n=150, falls=99)
+    late = items.with_labels(np.where(week == 4, -1, items.labels))
+    over_time = fl.monitor(late, "date", "week", "accuracy")
+    assert [str(row.status) for row in over_time.rows] == ["ok"] * 4 + ["assumption"]
+    (said,) = (line for line in over_time.warnings if "no labeled item" in line)
+    assert said.startswith("assumption: no labeled item in date=2026-10-05; its scores are taken")
+    path = tmp_path / "spam.csv"
+    spam_file(path)
+    ask = ["--method", "ensemble", "--require", "accuracy>=.01"]
+    assert monday(path, *ask) == 0
+    lines = path.read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    bare = [[*row[:3], "" if row[1] >= "2026-10-26" else row[3], row[4]] for row in rows]
+    path.write_text("\n".join([lines[0], *map(",".join, bare)]) + "\n")
+    capsys.readouterr()
+    assert monday(path, *ask) == 1
+    assert "no item of 2026-10-26 has a label, so nobody" in capsys.readouterr().err
+
+
 def test_a_classifier_may_come_and_go(tmp_path):
     items, _, week = weekly(n=300, falls=99)
     other = fl.Predictions(

@@ -278,12 +278,9 @@ def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1
     one_per(name, array, n)
     slack = 1e-6 * (high - low)
     with np.errstate(invalid="ignore"):
-        refuse(
-            (array < low - slack) | (array > high + slack),
-            array,
-            f"`{name}` must be between {low:g} and {high:g}",
-            "correct it, or write NaN where there is no prediction",
-        )
+        rule = f"`{name}` must be between {low:g} and {high:g}"
+        mend = "correct it, or write NaN where there is no prediction"
+        refuse((array < low - slack) | (array > high + slack), array, rule, mend)
     return np.clip(array, low, high)
 
 
@@ -457,7 +454,6 @@ def _physical() -> int:
 
 
 # --- small files beside the data ------------------------------------------------------------------
-
 
 MOST_BYTES = 64 << 20
 """Largest size of a file that is written by hand, or holds some coefficients per classifier."""

@@ -26,6 +26,9 @@ _BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|wid
 NOT_RANDOM = "not_a_random_sample"
 """The diagnostic of labeled items shown not to be a random sample, without a correction."""
 
+UNLABELED = "unlabeled_period"
+"""The diagnostic of a period that conditions are on, and of which no item has a label."""
+
 _UNTRUSTED = (Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED)
 
 
@@ -102,7 +105,7 @@ class Requirement:
         """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
         out: list[tuple[str, str | None]] = []
-        sample = estimates.diagnostics.get(NOT_RANDOM)
+        sample, period = map(estimates.diagnostics.get, (NOT_RANDOM, UNLABELED))
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
             if math.isnan(row.value):
@@ -115,8 +118,10 @@ class Requirement:
                     f"(p = {sample['p_value']:.3f}: {sample['difference']}), and nothing corrects "
                     f"for it; {sample['remedy']}"
                 )
+            elif period is not None:
+                value += f"; no item of {period} has a label, so nobody can say that it still holds"
             line = f"not met: {self.text}: model {row.model!r} has {value}"
-            met = sample is None and self.met_by(row)
+            met = sample is None and period is None and self.met_by(row)
             out.append((row.model, None if met else line))
         return out
 
