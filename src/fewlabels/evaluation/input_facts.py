@@ -196,7 +196,7 @@ def weights_of_labels(predictions: Predictions) -> list[str]:
     return [
         f"shift: labeled items weigh {mean / w.mean():.0%} of the mean of all, as where a weight "
         "is 1 / P(labeled); such weights are of the labels, and here every item counts by them; "
-        "rename the column, and say shift='auto' (--shift auto) instead"
+        "rename the column; `fewlabels estimate --shift auto` corrects for the choice"
     ]
 
 
@@ -252,7 +252,8 @@ def selection_facts(
     consequence = "estimates may be off by more than their intervals say"
     if registered is not None and registered.chosen_by_score.startswith("yes"):
         consequence = f"{method} assumes that they were chosen by their scores, and nothing else"
-    remedy = "shift='auto' (--shift auto) corrects by weights"
+    # Named with the command that has it: others, such as `fewlabels score`, have no correction.
+    remedy = "`fewlabels estimate --shift auto` (shift='auto') corrects by weights"
     if unlike := _never_labeled(predictions):
         remedy = f"no labeled item is one {unlike}, and no weights correct that: label some of them"
     if distribution:
