@@ -54,7 +54,8 @@ class FewlabelsEvaluator:
 
         settings = dict(evaluator_config or {})
         name = settings.pop("name", MODEL)
-        texts = _listed(settings.pop("require", ()))
+        texts = settings.pop("require", ())
+        texts = [texts] if isinstance(texts, str) else texts
         required = [parse_requirement(text, bounds_of) for text in texts]
         if model is not None:
             given = model.predict(dataset.features_data)
@@ -73,7 +74,3 @@ class FewlabelsEvaluator:
         uri = mlflow.get_artifact_uri("fewlabels/estimates.json")
         artifact = JsonEvaluationArtifact(uri=uri, content=found.to_dict())
         return EvaluationResult(metrics, {"fewlabels/estimates.json": artifact})
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)
