@@ -94,7 +94,7 @@ def monitor(
     state
         A file that keeps the items held of each day. Days of earlier runs are taken from it, days
         read now replace theirs, and it is replaced as a whole once the answer is there: a run each
-        week on the new rows alone gives the answer of one run over all.
+        week on the new rows alone, from the first week on, gives the answer of one run over all.
     time_format
         How times are written, as `datetime.strptime` takes it ("%d/%m/%Y"), where not as ISO 8601.
 
@@ -124,6 +124,8 @@ def monitor(
     )  # fmt: skip
     workers_of(workers)
     predictions = chosen_rows(predictions, where, query)
+    if not isinstance(predictions, Predictions):
+        columns = columns_of_state(columns, state)
     items = predictions_of(predictions, columns, positive)
     refuse_strata(items, "monitoring")
     if time not in items.groups:
@@ -152,14 +154,17 @@ def monitor_files(
         return asked.answer(scan, example, columns, (feed.notes, layout.reading))
 
 
+def columns_of_state(columns: Any, state: str | os.PathLike[str] | None) -> Any:
+    """What the columns are, with the classes of a state unless others are said."""
+    kept = None if state is None else DayState(Path(state)).classes
+    options = column_options(columns=columns)
+    return columns if kept is None or options.classes else replace(options, classes=kept)
+
+
 def rows_of(
-    place: Any,
-    groups: Sequence[str],
-    *,
-    columns: Any = None,
-    positive: Any = None,
+    place: Any, groups: Sequence[str], *, columns: Any = None, positive: Any = None,
     models: Sequence[str] | None = None,
-) -> Feed:
+) -> Feed:  # fmt: skip
     """The rows of files, with columns of times and groups; see `fewlabels.estimate_files`."""
     options = column_options(positive=positive, columns=columns)
     layout = lay_out(place, options)
@@ -170,11 +175,7 @@ def rows_of(
 
 
 def rows_to_label(
-    result: Monitoring,
-    size: int,
-    place: Any,
-    read: Predictions | Feed,
-    form: str | None = None,
+    result: Monitoring, size: int, place: Any, read: Predictions | Feed, form: str | None = None
 ) -> dict[str, list[Any]]:
     """The rows of a file, with all their columns, whose labels would tell most.
 
@@ -275,7 +276,7 @@ class Asked:
     ) -> Monitoring:  # fmt: skip
         """The answer from all items, with those of the groups."""
         notes, reading = said
-        calendar = Calendar.of(days.dated, self.time, self.every)
+        calendar = Calendar.of(days.dated, self.time, self.every, 2 if self.state is None else 1)
         held = days.held(calendar, models, example.classes)
         held = held._replace(
             items=held.items.noting((*notes, *more), reading), notes=(*more, *held.notes)

@@ -184,7 +184,7 @@ REFUSED: dict[str, str] = {
         calibration two.csv --require god:ece<=.1
         annotations histograms.csv --require L_unanimity_3<=.1
         annotations torn.csv --require EL=1
-        annotations histograms.csv --require god:L<=9
+        annotations histograms.csv --require god:L<=1.9
         annotations torn.csv --statistic unanimty:3
         annotations torn.csv --statistic majority
         annotations torn.csv --statistic unanimity:1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +15,11 @@ import pytest
 from fewlabels.annotations import Assessment
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.app import app
-from fewlabels.errors import Status
+from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.evaluation.status import Verdict
 from fewlabels.labeling.stopping import Row, parse_stops
+from fewlabels.metrics.registry import bounds_of
 from fewlabels.questions.calibration_curve import CalibrationCurves
 from fewlabels.questions.over_time import Monitoring
 from fewlabels.questions.question import OneClassifier
@@ -68,8 +70,8 @@ def test_labels_that_are_no_random_sample_decide_too(text: str) -> None:
 
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "estimate": (Estimates, "accuracy>=0", "good"),
-    "annotations": (Assessment, "L<=9", "good"),
-    "calibration": (CalibrationCurves, "ece<=1", "good"),
+    "annotations": (Assessment, "L<=1.9", "good"),
+    "calibration": (CalibrationCurves, "ece<=.99", "good"),
     "monitor": (Monitoring, "accuracy>=0", "good"),
     "rank": (Estimates, "win_rate>=0", "good"),
 }
@@ -111,6 +113,51 @@ def test_exit_codes(
     lines = [line for line in err.splitlines() if line.startswith("not met: ")]
     assert (code, len(lines)) == ((1, 1) if status in REFUSED else (0, 0))
     assert all(f"model '{model}' has " in line and str(status) in line for line in lines)
+
+
+IDLE = {
+    "estimate": "high:error_rate<=5", "annotations": "L<=20", "calibration": "ece<=5",
+    "monitor": "low:acc>=90", "rank": "win_rate>=55",
+}  # fmt: skip
+"""What somebody writes who thinks of percent."""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_condition_that_decides_nothing_is_refused(
+    command: str, cli: Run, predictions_file: Path
+) -> None:
+    timed = ["--time", "year"] if command == "monitor" else []
+    code, out, err = cli(command, predictions_file, *timed, "--require", IDLE[command])
+    (line,) = err.splitlines()
+    assert (code, out) == (2, "")
+    assert re.search(rf"'{IDLE[command]}': \w+ is between .* value meets it; for \d+% write", line)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("accuracy<=1", "every value meets it; for 1% write 0.01"),
+        ("accuracy>1", "no value meets it; for 1% write 0.01"),
+        ("accuracy>-1", "every value meets it"),
+        ("accuracy<0", "no value meets it"),
+        ("accuracy>=500%", "no value meets it"),
+        ("width:mcc<=2", "the width of mcc is between 0 and 2, so every value meets it; for 2% "),
+        ("mcc<=40", "mcc is between -1 and 1, so every value meets it; for 40% write 0.4"),
+        ("log_loss<-1", "log_loss is between 0 and inf, so no value meets it"),
+    ],
+)
+def test_what_no_value_or_every_one_meets(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        parse_requirement(text, bounds_of)
+    assert ("write" in str(caught.value)) == ("write" in said or text.startswith("width"))
+
+
+@pytest.mark.parametrize(
+    "text", ["accuracy>=1", "f1>=0", "high:ece<=0", "log_loss<=5", "low:mcc>=0", "mine<=9"]
+)
+def test_what_decides_is_taken(text: str) -> None:
+    """The lower end, too: what is not to be trusted does not meet it."""
+    assert parse_requirement(text, bounds_of).text == text
 
 
 @pytest.fixture
@@ -171,7 +218,7 @@ def annotated(write: Write) -> Annotated:
 
 
 OF_ANNOTATORS = {
-    "losses": ("annotations", "--require", "L<=9"),
+    "losses": ("annotations", "--require", "L<=1.9"),
     "accuracy": (
         "estimate", "--against", "distribution", "--metrics", "accuracy", "--method", "labeled",
         "--require", "accuracy>=0",
@@ -200,7 +247,7 @@ def test_annotated_items_that_were_chosen_pass_nothing(
 def test_items_that_somebody_chose_to_vote_on_pass_nothing(cli: Run, annotated: Annotated) -> None:
     for engine in ("memory", "threads"):
         path = annotated(0, chosen=True, by_vote=True)
-        code, _, err = cli("annotations", path, "--require", "L<=9", "--engine", engine)
+        code, _, err = cli("annotations", path, "--require", "L<=1.9", "--engine", engine)
         assert (code, "not to be a random sample" in err) == (1, True)
 
 
@@ -238,7 +285,7 @@ def test_a_threshold(
     assert (f", which is {status}: {status.message}" in err) == (status in REFUSED)
 
 
-@pytest.mark.parametrize("text", ["low:accuracy>=.8", "high:accuracy<=1.5", "width:accuracy<=.5"])
+@pytest.mark.parametrize("text", ["low:accuracy>=.8", "high:accuracy<=.995", "width:accuracy<=.5"])
 @pytest.mark.parametrize("status", [*REFUSED, *PASSING])
 def test_labeling_goes_on(text: str, status: Status) -> None:
     (stop,) = parse_stops([text], ["accuracy"], ["a", "b"])

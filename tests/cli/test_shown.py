@@ -118,13 +118,13 @@ TEXTS: dict[str, str] = {
 
 BESIDE: dict[str, str] = {
     "requirements": """
-        estimate two.csv LABELED --require accuracy>=0.01 --require 'high: accuracy < 1.01'
+        estimate two.csv LABELED --require accuracy>=0.01 --require 'high: accuracy < .999'
         estimate two.csv LABELED --require low:accuracy>=0.999
-        estimate two.csv LABELED --require good:low:acc>=.999 --require poor:acc<=1
+        estimate two.csv LABELED --require good:low:acc>=.999 --require poor:acc<=.99
         estimate hard.csv --method labeled --require log_loss<100
         estimate hard.csv --method labeled --require log_loss>=0
-        annotations two.csv --require good:L<=9 --require 'high: CE < 2'
-        annotations two.csv --require L_disagreement<=9
+        annotations two.csv --require good:L<=1.9 --require 'high: CE < 2'
+        annotations two.csv --require L_disagreement<=.99
         annotations histograms.csv --statistic unanimity:2 --require L_unanimity_2<=0
         annotations two.csv --require accuracy>=.999 --json -
         calibration two.csv --method ensemble --require ece<=0.01 --require high:good:ece<1

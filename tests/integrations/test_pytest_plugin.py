@@ -108,6 +108,8 @@ def test_what_is_refused() -> None:
     found = fl.estimate(items(50), metrics="accuracy")
     with pytest.raises(UsageError, match=r"the condition must be METRIC>=NUMBER .*got 'accuracy0"):
         assert_accuracy(found, "0.9")
+    with pytest.raises(UsageError, match=r"accuracy is between 0 and 1, so no .* write 0.9$"):
+        assert_accuracy(found, ">=90")
     with pytest.raises(UsageError, match="estimates are made already; leave out method"):
         assert_accuracy(found, ">=0.9", method="labeled")
     with pytest.raises(UsageError, match="no estimate of metric 'f1'"):

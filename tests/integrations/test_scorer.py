@@ -44,6 +44,23 @@ def test_what_it_is_for() -> None:
     assert more < 0.85 * few
 
 
+@pytest.mark.parametrize("metric", ["recall", "ap", "f1"])
+def test_words_that_do_not_say_which_is_positive_are_refused(metric: str) -> None:
+    named = np.array(["ok", "bad"])[Y[FEW]]
+    model = LogisticRegression().fit(X[FEW], named)
+    with pytest.raises(InputError, match=r"needs positive=, one of bad, ok$"):
+        fl.scorer(metric)(model, X[FEW], named)
+    scores = [fl.scorer(metric, positive=word)(model, X[FEW], named) for word in ("bad", "ok")]
+    assert scores[0] != scores[1]
+    # Of no class, or of classes that say it.
+    fl.scorer("accuracy")(model, X[FEW], named)
+    for words in (["ham", "spam"], ["no", "yes"], [1, 2], [False, True]):
+        y = np.array(words)[Y[FEW]]
+        model = LogisticRegression().fit(X[FEW], y)
+        found = fl.scorer(metric)(model, X[FEW], y)
+        assert found == fl.scorer(metric, positive=words[1])(model, X[FEW], y)
+
+
 def test_in_every_fold_the_unlabeled_items_count() -> None:
     scoring = {
         "own": fl.scorer("accuracy"),

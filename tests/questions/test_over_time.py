@@ -247,12 +247,11 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
 def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     items, _, week = weekly(weeks=5, n=200, falls=3)
     state = tmp_path / "state"
-    for last in range(2, 6):
-        first = 0 if last == 2 else last - 1
-        rows = items.take((week >= first) & (week < last))
-        if last > 2:  # one week alone has nothing to be compared with but what the state has
-            with pytest.raises(InputError, match="one period"):
-                fl.monitor(rows, "date", "week", "accuracy")
+    for this in range(5):
+        rows = items.take(week == this)
+        # One week alone has nothing to be compared with but what the state has.
+        with pytest.raises(InputError, match="one period"):
+            fl.monitor(rows, "date", "week", "accuracy")
         latest = fl.monitor(rows, "date", "week", "accuracy", state=state)
     at_once = fl.monitor(items, "date", "week", "accuracy")
     assert latest.rows == at_once.rows
@@ -265,6 +264,73 @@ def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     late = fl.monitor(told.take(week >= 2), "date", "week", "accuracy", state=state)
     assert late.rows[-1].value == 1
     assert late.rows[0].low < 1
+
+
+def test_the_first_week_starts_the_state_and_meets_conditions(tmp_path, capsys):
+    path, page, state = tmp_path / "spam.csv", tmp_path / "a.html", tmp_path / "state"
+    spam_file(path, team=lambda days: ["ab"[i % 2] for i in range(len(days))])
+    week = ["--where", "date < 2026-09-14", "--state", state, "--method", "labeled"]
+    assert monday(path, *week, "--html", page, "--require", "low:accuracy>=.3") == 0
+    said = "Nothing to compare 2026-09-07 with yet; a later run with this state goes on from it."
+    assert said in " ".join(capsys.readouterr().out.split())
+    assert said in page.read_text("utf-8")
+    assert monday(path, *week, "--require", "low:accuracy>=.999") == 1
+    of_groups = fl.monitor(
+        str(path), "date", "week", "accuracy", by="team", state=tmp_path / "s", method="labeled",
+        where="date < 2026-09-14",
+    )  # fmt: skip
+    assert (of_groups.changes, len(of_groups.rows)) == ((), 1)
+    assert "one period alone are left out" in of_groups.warnings[-1]
+
+
+def test_a_week_without_labels_is_read_by_the_classes_of_the_state(tmp_path, capsys):
+    """Its columns name one class of two, and nothing else says that `toxic` is one."""
+    items, _, week = weekly(weeks=3, n=100, labels=50)
+    written = {-1: "", 0: "ok", 1: "toxic"}
+    for w in range(3):
+        head = "when,net p(toxic)" + ",verdict" * (w < 2)
+        rows = [
+            f"{items.groups['date'][i]},{items.probabilities[i, 0, 1]:.3f}"
+            + f",{written[int(items.labels[i])]}" * (w < 2)
+            for i in np.flatnonzero(week == w)
+        ]
+        (tmp_path / f"{w}.csv").write_text("\n".join([head, *rows]) + "\n")
+    asked = ["--time", "when", "--every", "week", "--metrics", "accuracy", "--method", "labeled"]
+    for w in range(3):
+        asked_of = ["monitor", str(tmp_path / f"{w}.csv"), *asked, "--state", str(tmp_path / "s")]
+        assert main([*asked_of, "--json", str(tmp_path / "a.json")]) == 0
+    found = json.loads((tmp_path / "a.json").read_text())
+    assert (found["models"], found["classes"]) == (["net"], ["ok", "toxic"])
+    told = [int((items.labels[week == w] >= 0).sum()) for w in range(2)]
+    assert [period["n_labeled"] for period in found["periods"]] == [*told, 0]
+    again = fl.monitor(
+        str(tmp_path / "2.csv"), "when", "week", "accuracy", method="labeled", state=tmp_path / "s"
+    )
+    assert (again.models, len(again.periods)) == (("net",), 3)
+    # Classes that are said are not those of the state.
+    capsys.readouterr()
+    assert main([*asked_of, "--classes", "fine,toxic"]) == 2
+    assert "its classes are ['ok', 'toxic'], and those here ['fine'" in capsys.readouterr().err
+
+
+def test_a_week_without_labels_rests_on_the_others_and_passes_no_gate(tmp_path, capsys):
+    items, _, week = weekly(weeks=5, n=150, falls=99)
+    late = items.with_labels(np.where(week == 4, -1, items.labels))
+    over_time = fl.monitor(late, "date", "week", "accuracy")
+    assert [str(row.status) for row in over_time.rows] == ["ok"] * 4 + ["assumption"]
+    (said,) = (line for line in over_time.warnings if "no labeled item" in line)
+    assert said.startswith("assumption: no labeled item in date=2026-10-05; its scores are taken")
+    path = tmp_path / "spam.csv"
+    spam_file(path)
+    ask = ["--method", "ensemble", "--require", "accuracy>=.01"]
+    assert monday(path, *ask) == 0
+    lines = path.read_text().splitlines()
+    rows = [line.split(",") for line in lines[1:]]
+    bare = [[*row[:3], "" if row[1] >= "2026-10-26" else row[3], row[4]] for row in rows]
+    path.write_text("\n".join([lines[0], *map(",".join, bare)]) + "\n")
+    capsys.readouterr()
+    assert monday(path, *ask) == 1
+    assert "no item of 2026-10-26 has a label, so nobody" in capsys.readouterr().err
 
 
 def test_a_classifier_may_come_and_go(tmp_path):

@@ -190,11 +190,13 @@ class TestWarning:
         assert found.diagnostics[NOT_RANDOM] == {
             "p_value": test.p_value,
             "difference": test.worst,
-            "remedy": "shift='auto' (--shift auto) corrects by weights",
+            "remedy": "`fewlabels estimate --shift auto` (shift='auto') corrects by weights",
         }
         assert "do not look like a random sample" in said
         assert "--shift" in said
         assert "docs/shift.md" in said
+        # Named with the command that has the option.
+        assert "`fewlabels estimate --shift auto`" in said
         corrected = fl.estimate(predictions, "labeled", "accuracy", shift="covariate")
         assert said not in corrected.warnings
         assert NOT_RANDOM not in corrected.diagnostics

@@ -98,6 +98,9 @@ _OF_STATISTICS = (
 METRICS = tuple(loss.name for loss in _OF_HISTOGRAMS)
 """The metrics of `evaluate`, in this order."""
 
+BOUNDS = {m.name: (0.0 if m.largest else -math.inf, m.largest or 2.0) for m in _OF_HISTOGRAMS}
+"""Between what they lie."""
+
 STATISTIC_METRICS = tuple(loss.name for loss in _OF_STATISTICS)
 """The metrics of `evaluate_statistic`, in this order."""
 

@@ -25,7 +25,7 @@ SUM_TOLERANCE = 1e-3
 SUM_ROUNDING = 1e-5
 """Deviations below this are float32 rounding: neither mended nor mentioned."""
 
-_MOST_LABELS = 2.0**53
+MOST_WHOLE = 2**53
 """Not every whole number beyond this is exact in float64."""
 
 _ENTRIES = 1 << 17
@@ -33,15 +33,9 @@ _ENTRIES = 1 << 17
 
 
 def refuse(
-    bad: Bools,
-    array: Array,
-    rule: str,
-    mend: str | Callable[[float], str],
-    *,
-    first: int = 0,
-    digits: str = ".6g",
-    column: bool = True,
-) -> None:
+    bad: Bools, array: Array, rule: str, mend: str | Callable[[float], str], *,
+    first: int = 0, digits: str = ".6g", column: bool = True,
+) -> None:  # fmt: skip
     """Refuse an array for the first of its entries that a mask marks.
 
     `mend` says what to do, or makes it from the value. `first` is the item of row 0, `digits` the
@@ -136,10 +130,6 @@ def numbers(name: str, value: Any, dimensions: int | None = None) -> Array:
     return array
 
 
-MOST_WHOLE = 2**53
-"""Not every whole number beyond this is exact in float64."""
-
-
 def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
     """A copy of an array as numbers of a type."""
     integral = array.dtype.kind in "iu" and array.size and dtype is np.float64
@@ -205,7 +195,7 @@ def whole_counts(counts: Array) -> Array:
 
     def check(block: Array, first: int) -> None:
         with np.errstate(invalid="ignore"):
-            bad = ~((block >= 0) & (block == np.floor(block)) & (block <= _MOST_LABELS))
+            bad = ~((block >= 0) & (block == np.floor(block)) & (block <= MOST_WHOLE))
         rule = "`histogram` must be whole counts"
         refuse(bad, block, rule, _as_counts, first=first)
 
@@ -216,7 +206,7 @@ def whole_counts(counts: Array) -> Array:
 def _as_counts(value: float) -> str:
     if np.isnan(value):
         return "write 0 where nobody chose the class"
-    if value > _MOST_LABELS:
+    if value > MOST_WHOLE:
         return "that many annotators do not exist"
     if value < 0:
         return "pass how many annotators chose each class"
@@ -288,12 +278,9 @@ def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1
     one_per(name, array, n)
     slack = 1e-6 * (high - low)
     with np.errstate(invalid="ignore"):
-        refuse(
-            (array < low - slack) | (array > high + slack),
-            array,
-            f"`{name}` must be between {low:g} and {high:g}",
-            "correct it, or write NaN where there is no prediction",
-        )
+        rule = f"`{name}` must be between {low:g} and {high:g}"
+        mend = "correct it, or write NaN where there is no prediction"
+        refuse((array < low - slack) | (array > high + slack), array, rule, mend)
     return np.clip(array, low, high)
 
 
@@ -468,7 +455,6 @@ def _physical() -> int:
 
 # --- small files beside the data ------------------------------------------------------------------
 
-
 MOST_BYTES = 64 << 20
 """Largest size of a file that is written by hand, or holds some coefficients per classifier."""
 
@@ -492,13 +478,7 @@ def side_text(path: str | os.PathLike[str]) -> str:
 
 def side_json(path: str | os.PathLike[str]) -> Any:
     """The content of a JSON file."""
-    try:
-        text = side_text(path)
-    except InputError as error:
-        if "UTF-8" in str(error):
-            raise InputError("is not JSON: it is not UTF-8") from None
-        raise
-    return _parsed(json.loads, text, "JSON")
+    return _parsed(json.loads, side_text(path), "JSON")
 
 
 def check_format(version: Any, newest: int) -> None:

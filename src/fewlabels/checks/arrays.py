@@ -41,13 +41,7 @@ _ROWS = 65_536
 
 
 def check_shapes(
-    n: int,
-    k: int,
-    m: int,
-    p: Array | None,
-    v: Array | None,
-    s: Array | None,
-    h: Array | None,
+    n: int, k: int, m: int, p: Array | None, v: Array | None, s: Array | None, h: Array | None
 ) -> None:
     """Refuse arrays that do not agree on n items, M classifiers and K classes."""
     blocks = (("probabilities", p, m), ("votes", v, m), ("scores", s, m), ("histogram", h, k))
@@ -457,13 +451,9 @@ def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
 
 
 def class_names(
-    classes: Sequence[Any] | None,
-    p: Floats | None,
-    v: Ints | None,
-    s: Floats | None,
-    h: Floats | None,
-    labels: Any,
-) -> tuple[Any, ...]:
+    classes: Sequence[Any] | None, p: Floats | None, v: Ints | None, s: Floats | None,
+    h: Floats | None, labels: Any,
+) -> tuple[Any, ...]:  # fmt: skip
     """Names of the classes: those given, else 0 .. K-1."""
     if classes is not None:
         names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
@@ -529,12 +519,7 @@ _FEWEST_OF_A_SIGN, _APART = 10, 3.0
 
 
 def two_signs(
-    labels: Array,
-    y: Ints,
-    p: Floats | None,
-    v: Ints | None,
-    s: Floats | None,
-    notes: list[str],
+    labels: Array, y: Ints, p: Floats | None, v: Ints | None, s: Floats | None, notes: list[str]
 ) -> tuple[Ints, Ints | None]:
     """Labels, (n,), and votes, (n, M), where 1 and -1 may be two classes; a note on what they are.
 

@@ -121,8 +121,10 @@ def same_answer(text: str, classes: Collection[str]) -> str | None:
     return next((c for c, s in zip(classes, sides, strict=True) if s is side), None)
 
 
-def positive_index(classes: Sequence[Any]) -> int:
+def positive_index(classes: Sequence[Any], *, sure: bool = False) -> int:
     """Which of two classes is positive: by known words, else the last.
+
+    If `sure`, -1 where neither words of both nor numbers say so.
 
     Examples
     --------
@@ -139,6 +141,8 @@ def positive_index(classes: Sequence[Any]) -> int:
             return index
     if (sides := (polarity(first), polarity(last))) in ((True, False), (False, True)):
         return sides.index(True)
+    if sure and numbers_of(classes) is None:
+        return -1
     # Not of numbers and letters: 1 and 2 are two codes.
     polarities = [s if len(w) > 1 else None for s, w in zip(sides, (first, last), strict=True)]
     if polarities[0] is True or polarities[1] is False:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from fewlabels.errors import Status, UsageError
+from fewlabels.errors import Status, UsageError, quoted
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -26,6 +26,9 @@ _BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|wid
 NOT_RANDOM = "not_a_random_sample"
 """The diagnostic of labeled items shown not to be a random sample, without a correction."""
 
+UNLABELED = "unlabeled_period"
+"""The diagnostic of a period that conditions are on, and of which no item has a label."""
+
 _UNTRUSTED = (Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED)
 
 
@@ -34,8 +37,12 @@ def untrusted(status: Status) -> str | None:
     return f"{status}: {status.message}" if status in _UNTRUSTED else None
 
 
-class Valued(Protocol):
-    """A value and its interval."""
+class Judged(Protocol):
+    """A value of a classifier with its interval, and how far it can be trusted."""
+
+    @property
+    def model(self) -> str:
+        """The classifier."""
 
     @property
     def value(self) -> float:
@@ -48,14 +55,6 @@ class Valued(Protocol):
     @property
     def high(self) -> float:
         """The upper end."""
-
-
-class Judged(Valued, Protocol):
-    """A value of a classifier, and how far it can be trusted."""
-
-    @property
-    def model(self) -> str:
-        """The classifier."""
 
     @property
     def status(self) -> Status:
@@ -91,7 +90,7 @@ class Requirement:
     threshold: float
     model: str | None = None
 
-    def tested(self, row: Valued) -> float:
+    def tested(self, row: Judged) -> float:
         """The number of an estimate that is tested."""
         number: float = row.high - row.low if self.bound == "width" else getattr(row, self.bound)
         return number
@@ -106,7 +105,7 @@ class Requirement:
         """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
         out: list[tuple[str, str | None]] = []
-        sample = estimates.diagnostics.get(NOT_RANDOM)
+        sample, period = map(estimates.diagnostics.get, (NOT_RANDOM, UNLABELED))
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
             if math.isnan(row.value):
@@ -119,8 +118,10 @@ class Requirement:
                     f"(p = {sample['p_value']:.3f}: {sample['difference']}), and nothing corrects "
                     f"for it; {sample['remedy']}"
                 )
+            elif period is not None:
+                value += f"; no item of {period} has a label, so nobody can say that it still holds"
             line = f"not met: {self.text}: model {row.model!r} has {value}"
-            met = sample is None and self.met_by(row)
+            met = sample is None and period is None and self.met_by(row)
             out.append((row.model, None if met else line))
         return out
 
@@ -129,8 +130,14 @@ class Requirement:
         return [line for _, line in self.cases(estimates) if line is not None]
 
 
-def parse_requirement(text: str) -> Requirement:
+Bounds = Callable[[str], tuple[float, float] | None]
+"""Between what a metric of some name lies; None where nobody knows."""
+
+
+def parse_requirement(text: str, bounds: Bounds | None = None) -> Requirement:
     """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
+
+    With `bounds` one that no value of the metric meets, or every one, is refused.
 
     Examples
     --------
@@ -140,7 +147,7 @@ def parse_requirement(text: str) -> Requirement:
     >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
     'gpt: 4'
     """
-    requirement = match_requirement(text)
+    requirement = match_requirement(text, bounds)
     if requirement is None:
         raise UsageError(
             "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
@@ -150,8 +157,8 @@ def parse_requirement(text: str) -> Requirement:
     return requirement
 
 
-def match_requirement(text: str) -> Requirement | None:
-    """The condition in a text; None where it has another form."""
+def match_requirement(text: str, bounds: Bounds | None = None) -> Requirement | None:
+    """The condition in a text; None where it has another form. See `parse_requirement`."""
     match, threshold = _FORM.fullmatch(text), math.nan
     with suppress(ValueError):
         number = match[4] if match else "nan"
@@ -164,4 +171,26 @@ def match_requirement(text: str) -> Requirement | None:
         bound, name = (tested[1], tested[2]) if tested[1] else (tested[4], tested[3])
     front = (f"{name}:" if name else "") + (f"{bound}:" if tested else "")
     shown = front + match[2] + match[3] + match[4]
-    return Requirement(shown, bound, match[2], match[3], threshold, name)
+    requirement = Requirement(shown, bound, match[2], match[3], threshold, name)
+    between = None if bounds is None else bounds(match[2])
+    if between is not None:
+        _refuse_idle(requirement, *between)
+    return requirement
+
+
+def _refuse_idle(requirement: Requirement, low: float, high: float) -> None:
+    """Refuse what decides nothing of a metric within bounds; `>=0` still asks for trust."""
+    metric, number, compare = requirement.metric, requirement.threshold, requirement.compare
+    if requirement.bound == "width":
+        metric, low, high = f"the width of {metric}", 0.0, high - low
+    worst, best = (low, high) if compare.startswith(">") else (high, low)
+    possible, certain = (_COMPARE[compare](end, number) for end in (best, worst))
+    if possible and (number == 0 or not certain):
+        return
+    share = number / 100
+    likely = "%" not in requirement.text and abs(number) >= 1 and low <= share <= high
+    raise UsageError(
+        f"{quoted(requirement.text)}: {metric} is between {low:g} and {high:g}, so "
+        f"{'every' if certain else 'no'} value meets it"
+        + (f"; for {number:g}% write {share:g}" if likely else "")
+    )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import (
     CHOICE,
@@ -18,13 +18,7 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import (
-    Output,
-    check_classifiers,
-    progress_bar,
-    require,
-    verdict,
-)
+from fewlabels.cli.output import Output, check_classifiers, progress_bar, require, verdict
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -107,10 +101,8 @@ def assess_annotations(
     alone too). A known label is one annotator's; so are --votes and classifiers without
     probabilities.
     """
-    conditions = [parse_requirement(condition) for condition in options.require]
-
     from fewlabels.annotations.agreement import METRICS as AGREEMENTS
-    from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
+    from fewlabels.annotations.losses import BOUNDS, METRICS, STATISTIC_METRICS
     from fewlabels.calibration.recalibration import Recalibration
     from fewlabels.checks.arguments import bins_of, level_of
     from fewlabels.estimates import ITEM
@@ -118,6 +110,8 @@ def assess_annotations(
     statistics = _statistics(options.statistic)
     bins_of(options.bins), level_of(settings.confidence_level)
     registered = [*METRICS, *(f"{m}_{phi.name}" for phi in statistics for m in STATISTIC_METRICS)]
+    bounds = {**BOUNDS, **dict.fromkeys(AGREEMENTS, (-math.inf, 1.0))}
+    conditions = output.conditions(options.require, bounds.get)
     for condition in conditions:
         check_choice("metric", condition.metric, [*registered, *AGREEMENTS])
     of_people = [condition for condition in conditions if condition.metric in AGREEMENTS]

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, RUNNING, Record, comma_list, command, option, takes
 from fewlabels.cli.output import (
@@ -96,10 +95,10 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
 
     --require is tested on the last complete period.
     """
-    conditions = [parse_requirement(condition) for condition in options.require]
+    from fewlabels.metrics.registry import bounds_of, check_asked
+
+    conditions = output.conditions(options.require, bounds_of)
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
-    if output.junit is not None and not conditions:
-        raise UsageError("--junit writes each --require as a test, and there is none; add one")
     if (options.ask is None) != (output.out is None):
         raise UsageError("--ask N and --out FILE go together: how many items to label, and where")
     if options.ask is not None and source.place is None:
@@ -107,8 +106,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
     if options.time is None:
         raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
-    from fewlabels.metrics.registry import check_asked
-    from fewlabels.monitoring import Asked, monitor_files, rows_of, rows_to_label
+    from fewlabels.monitoring import Asked, columns_of_state, monitor_files, rows_of, rows_to_label
     from fewlabels.monitoring import monitor as run
 
     check_asked(metrics)
@@ -131,6 +129,8 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         table = output.to if output.to is not None and "://" not in output.to else None
         for path in sorted(filter(None, {options.state, table})):
             stack.enter_context(held_folder(Path(path)))
+        if source.classes is None and options.state is not None:
+            source = source.but(columns=columns_of_state(source.columns, options.state))
         engine = Engine()
         if engine.streams(source) is not None:
             check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
@@ -160,18 +160,13 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
                 read = predictions
         failures = [line for one in conditions for line in one.failures(result)]
         output.save_all(
-            result.to_dict,
-            None,
-            None,
-            {"to": result.KEY},
-            html=result.save_html,
-            to=result.table,
+            result.to_dict, None, None, {"to": result.KEY}, html=result.save_html, to=result.table,
             out=lambda: rows_to_label(
                 result, options.ask or 0, source.place, read, options.time_format
             ),
             junit=lambda: junit_text(conditions, result),
             alert=lambda: _alerts(result, failures),
-        )
+        )  # fmt: skip
     output.show(result.to_dict, result.summary, "Items to label")
     return verdict(conditions, result)
 

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from fewlabels.checks.conditions import Answers, Requirement
+from fewlabels.checks.conditions import Answers, Bounds, Requirement, parse_requirement
 from fewlabels.cli.files import (
     Role,
     Writer,
@@ -88,6 +88,12 @@ class Output(Record):
         default=False,
         rare=True,
     )
+
+    def conditions(self, texts: Sequence[str], bounds: Bounds) -> list[Requirement]:
+        """Those of --require, each of which can decide something; --junit needs one."""
+        if self.junit is not None and not texts:
+            raise UsageError("--junit writes each --require as a test, and there is none; add one")
+        return list(map(partial(parse_requirement, bounds=bounds), texts))
 
     def save_all(
         self,

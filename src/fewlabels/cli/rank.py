@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.options import CHOICE, INPUT, Record, check_choice, command, option, takes
 from fewlabels.cli.output import Output, check_classifiers, progress_bar, verdict
@@ -62,11 +61,12 @@ def rank(source: Input, settings: Settings, options: RankOptions, output: Output
 
     FILE has a row per comparison, or per comparison and judge: model_a, model_b, winner.
     """
-    conditions = [parse_requirement(condition) for condition in options.require]
     from fewlabels.data.comparisons import read_comparisons
     from fewlabels.evaluation.pair_draws import PAIR_METRICS
     from fewlabels.questions.rank import rank as run
 
+    bounds = {name: metric.bounds for name, metric in PAIR_METRICS.items()}
+    conditions = output.conditions(options.require, bounds.get)
     for condition in conditions:
         check_choice("metric", condition.metric, PAIR_METRICS)
     if output.out is not None and not options.next:

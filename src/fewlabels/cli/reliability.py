@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.options import CHOICE, Record, command, option, takes
 from fewlabels.cli.output import Output, check_classifiers, progress_bar, require, verdict
@@ -49,11 +48,13 @@ def calibration(
     With the error of calibration and a test; `fewlabels calibrate` makes calibrated ones.
     """
     curve = dict(vars(options))
-    conditions = [parse_requirement(condition) for condition in curve.pop("require")]
-    curve |= settings.arguments("method", "confidence_level", "random_state", "workers")
     from fewlabels.metrics.calibration import calibration_error
     from fewlabels.questions.calibration_curve import calibration_curve
 
+    errors = (calibration_error(options.norm, event) for event in ("positive", "every"))
+    bounds = {error.name: error.bounds for error in errors}
+    conditions = output.conditions(curve.pop("require"), bounds.get)
+    curve |= settings.arguments("method", "confidence_level", "random_state", "workers")
     with progress_bar("reading") as progress:
         predictions = source.read([])
         every = options.classwise and predictions.n_classes > 2

@@ -241,7 +241,8 @@ def selection_facts(
     consequence = "estimates may be off by more than their intervals say"
     if registered is not None and registered.chosen_by_score.startswith("yes"):
         consequence = f"{method} assumes that they were chosen by their scores, and nothing else"
-    remedy = "shift='auto' (--shift auto) corrects by weights"
+    # Named with the command that has it: others, such as `fewlabels score`, have no correction.
+    remedy = "`fewlabels estimate --shift auto` (shift='auto') corrects by weights"
     if unlike := _never_labeled(predictions):
         remedy = f"no labeled item is one {unlike}, and no weights correct that: label some of them"
     if distribution:

@@ -44,8 +44,8 @@ class Calendar:
         return Calendar(names, place, self.every, complete, (), ())
 
     @staticmethod
-    def of(days: Collection[str], column: str, every: str | int | None) -> Calendar:
-        """The periods, at least two, of some days or numbers, as `days_of` writes them."""
+    def of(days: Collection[str], column: str, every: str | int | None, least: int = 2) -> Calendar:
+        """The periods, so many at least, of some days or numbers, as `days_of` writes them."""
         times = {day: _parsed(day) for day in days}
         kinds = {isinstance(t, datetime) for t in times.values()}
         if len(kinds) != 1:
@@ -57,7 +57,7 @@ class Calendar:
             width = _finest([*times.values()], column)
         starts = {day: _start(t, width) for day, t in times.items()}
         order = sorted({*starts.values()})
-        if len(order) < 2:
+        if len(order) < least:
             raise InputError(
                 f"all items with a time are of one period ({_name(order[0])}); there is nothing to "
                 "compare it with: take shorter periods (--every day) or more data"
@@ -73,7 +73,7 @@ class Calendar:
             lasts[start] = max(times[day], lasts.get(start, times[day]))
         latest = lasts[order[-1]]
         left = [_left(lasts[start], width) for start in order]
-        complete = left[-1] <= sorted(left[:-1])[(len(left) - 2) // 2]
+        complete = left[-1] <= sorted(left[:-1] or left)[max(len(left) - 2, 0) // 2]
         notes = []
         gaps = tuple(map(_name, _gaps(order, width)))
         if gaps:

@@ -12,6 +12,7 @@ from typing import Any
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.errors import UsageError
 from fewlabels.estimating import estimate
+from fewlabels.metrics.registry import bounds_of
 
 MODEL = "model"
 """What the classifier is called unless `evaluator_config` has `name`."""
@@ -53,7 +54,9 @@ class FewlabelsEvaluator:
 
         settings = dict(evaluator_config or {})
         name = settings.pop("name", MODEL)
-        required = [parse_requirement(text) for text in _listed(settings.pop("require", ()))]
+        texts = settings.pop("require", ())
+        texts = [texts] if isinstance(texts, str) else texts
+        required = [parse_requirement(text, bounds_of) for text in texts]
         if model is not None:
             given = model.predict(dataset.features_data)
         elif (given := dataset.predictions_data) is None:
@@ -71,7 +74,3 @@ class FewlabelsEvaluator:
         uri = mlflow.get_artifact_uri("fewlabels/estimates.json")
         artifact = JsonEvaluationArtifact(uri=uri, content=found.to_dict())
         return EvaluationResult(metrics, {"fewlabels/estimates.json": artifact})
-
-
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value)

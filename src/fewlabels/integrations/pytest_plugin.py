@@ -53,8 +53,9 @@ def assert_estimate(
     from fewlabels.checks.conditions import match_requirement
     from fewlabels.errors import UsageError
     from fewlabels.estimates import Estimates
+    from fewlabels.metrics.registry import bounds_of
 
-    required = match_requirement(condition)
+    required = match_requirement(condition, bounds_of)
     if required is not None and required.bound == "value":
         end = "low" if required.compare.startswith(">") else "high"
         required = match_requirement(f"{end}:{condition}")

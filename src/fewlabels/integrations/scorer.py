@@ -19,6 +19,8 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve
 from fewlabels.predictions import Predictions
 
+_OF_POSITIVE = ("precision", "recall", "specificity", "f1", "average_precision")
+
 
 def scorer(
     metric: str | Metric | Callable[..., Any],
@@ -44,7 +46,7 @@ def scorer(
     method, random_state
         As for `fewlabels.estimate`.
     positive
-        The positive class, as for `fewlabels.Predictions`.
+        The positive class. None: the last of numbers, else by words (yes, spam); or it is refused.
 
     Returns
     -------
@@ -111,6 +113,9 @@ class Scorer:
         }
         positive = None if self.positive is None else names.index(self.positive)
         if positive is None and len(names) == 2:
+            (metric,) = resolve([self.metric]).values()
+            if metric.name in _OF_POSITIVE and positive_index(names, sure=True) < 0:
+                raise InputError(f"{metric.name} needs positive=, one of {listed(map(str, names))}")
             positive = positive_index(names)
         found = estimate(
             Predictions(**given, labels=labels, classes=range(len(names)), positive=positive),

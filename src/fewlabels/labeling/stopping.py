@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fewlabels.checks.conditions import Requirement, match_requirement, untrusted
 from fewlabels.errors import Status, UsageError, listed, quoted, unknown
 from fewlabels.evaluation.anytime import GUARDED
+from fewlabels.metrics.registry import bounds_of
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,7 @@ class Stop:
     def verdict(self, rows: Sequence[Row], n_labeled: int) -> Verdict:
         """Judge the condition by the rows of its metric."""
         rule = self.requirement
-        mine = [
-            row for row in rows
-            if row.metric == rule.metric and rule.model in (None, row.model)
-        ]  # fmt: skip
+        mine = [r for r in rows if r.metric == rule.metric and rule.model in (None, r.model)]
         tested = [self._tested(row) for row in mine]
         open_ = [row for row in tested if not rule.met_by(row)]
         if tested and not open_:
@@ -141,7 +139,7 @@ def parse_stops(
 
 def _stop(text: str, metrics: Sequence[str], models: Sequence[str]) -> Stop:
     which = f"--until {quoted(text)}"
-    requirement = match_requirement(text)
+    requirement = match_requirement(text, bounds_of)
     upward = requirement is not None and requirement.compare in (">=", ">")
     if requirement is None or (requirement.bound, upward) not in (
         ("low", True), ("high", False), ("width", False),

@@ -67,17 +67,14 @@ def defaults(predictions: Predictions) -> tuple[str, ...]:
     return (*hard, *ranking) if predictions.gives("ranking").any() else hard
 
 
-def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:
-    """The requested metrics, with the defaults of these predictions for None and "default"."""
-    return _filled(metrics, defaults(predictions))
-
-
 def check_asked(metrics: Any) -> None:
     """Refuse what `resolve` would, before the defaults are known."""
-    resolve(_filled(metrics, ("accuracy",)))
+    resolve(asked_of(metrics))
 
 
-def _filled(metrics: Any, names: Sequence[str]) -> list[Any]:
+def asked_of(metrics: Any, predictions: Predictions | None = None) -> list[Any]:
+    """The requested metrics, with the defaults of these predictions for None and "default"."""
+    names = ("accuracy",) if predictions is None else defaults(predictions)
     if metrics is None:
         return list(names)
     each = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else metrics
@@ -91,13 +88,7 @@ def _filled(metrics: Any, names: Sequence[str]) -> list[Any]:
 def resolve(
     metrics: str | Metric | Callable[..., Any] | Sequence[str | Metric | Callable[..., Any]],
 ) -> dict[str, Metric]:
-    """Name asked for -> metric, in the order asked.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown, or none is given.
-    """
+    """Name asked for -> metric, in the order asked; a `UsageError` of unknown names or none."""
     choices: list[Any]
     if isinstance(metrics, Iterable) and not isinstance(metrics, str):
         choices = list(metrics)
@@ -117,6 +108,12 @@ def resolve(
             )
         chosen[metric.name] = metric
     return chosen
+
+
+def bounds_of(name: str) -> tuple[float, float] | None:
+    """Between what a metric of this name lies; None where there is none of it."""
+    metric = METRICS.get(ALIASES.get(name, name))
+    return None if metric is None else metric.bounds
 
 
 def _by_name(name: str) -> Metric:

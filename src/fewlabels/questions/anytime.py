@@ -7,13 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fewlabels.data.label_record import (
-    DecidedItems,
-    ItemsHere,
-    key_hash,
-    keys_digest,
-    read_record,
-)
+from fewlabels.data.label_record import DecidedItems, ItemsHere, key_hash, keys_digest, read_record
 from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates

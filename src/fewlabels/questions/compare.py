@@ -15,12 +15,7 @@ from fewlabels.data.reading_lines import left_out
 from fewlabels.errors import UsageError, gravest_first, quoted, unknown
 from fewlabels.estimates import Estimates, Selected, group_name
 from fewlabels.estimating import run_question
-from fewlabels.evaluation.differences import (
-    comparison,
-    errors_together,
-    gap,
-    group_gaps,
-)
+from fewlabels.evaluation.differences import comparison, errors_together, gap, group_gaps
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Frozen
 from fewlabels.kernels.blocks import using_workers

@@ -28,14 +28,7 @@ from fewlabels.questions.counts import (
     equal_error_rate,
     operating_points,
 )
-from fewlabels.questions.question import (
-    Answer,
-    Band,
-    IntervalKind,
-    OneClassifier,
-    band,
-    summarise,
-)
+from fewlabels.questions.question import Answer, Band, IntervalKind, OneClassifier, band, summarise
 from fewlabels.report.shown import plain_values as plain
 
 

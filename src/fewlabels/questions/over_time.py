@@ -26,8 +26,8 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 from scipy import stats
 
-from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.errors import InputError, UsageError, listed
+from fewlabels.checks.conditions import NOT_RANDOM, UNLABELED
+from fewlabels.errors import InputError, Status, UsageError, listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
@@ -35,12 +35,7 @@ from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
 from fewlabels.kernels.blocks import step
 from fewlabels.methods.base import FittedLabelModel
 from fewlabels.methods.per_model import fit_each
-from fewlabels.pipeline import (
-    Checks,
-    Question,
-    Setup,
-    estimate_in_memory,
-)
+from fewlabels.pipeline import Checks, Question, Setup, estimate_in_memory
 from fewlabels.predictions import Predictions
 from fewlabels.questions.next_items import drawn, metric_target, open_items
 from fewlabels.report.shown import Result, plain_values
@@ -343,6 +338,7 @@ def over_time(
     fitted = _fit(question, setup, items)
     checks = _checks(question, setup, held)
     estimates = estimate_in_memory(question, setup, items, fitted, checks=checks)
+    estimates = _resting_on_others(estimates, items, calendar, time)
     base = _Baseline.of(question, setup, estimates, compared, calendar.names, time)
     falls = dict(_falls(estimates, base, tolerance))
     step("looking for changes")
@@ -369,6 +365,29 @@ def over_time(
         falls=falls,
         warnings=tuple(dict.fromkeys([*held.notes, *estimates.warnings])),
     )
+
+
+def _resting_on_others(
+    estimates: Estimates, items: Predictions, calendar: Calendar, time: str
+) -> Estimates:
+    """Periods without a label of their own rest on the others: on what scores meant there."""
+    told = {*items.groups[time][items.told].tolist()}
+    bare = {f"{time}={name}" for name in calendar.names if name not in told} if told else {}
+    rows = [
+        row._replace(status=Status.ASSUMPTION)
+        if row.group in bare and row.status is Status.FEW_LABELS else row
+        for row in estimates.rows
+    ]  # fmt: skip
+    old, new = "few-labels: no labeled item in group ", "assumption: no labeled item in "
+    said = "; its scores are taken to mean what they did in other periods"
+    lines = [
+        f"{new}{line.removeprefix(old)}{said}" if line.removeprefix(old) in bare else line
+        for line in estimates.warnings
+    ]
+    latest = calendar.names[-1 if calendar.complete else -2]
+    more = {UNLABELED: latest} if f"{time}={latest}" in bare else {}
+    diagnostics = {**estimates.diagnostics, **more}
+    return replace(estimates, rows=tuple(rows), warnings=tuple(lines), diagnostics=diagnostics)
 
 
 def _fit(question: Question, setup: Setup, items: Predictions) -> FittedLabelModel:

@@ -94,6 +94,8 @@ def verdicts(report: Report) -> Iterator[str]:
             f"no sign of a fall by more than {report['tolerance']:g} in {last}: "
             f"{enumerated([*map(_which, steady)], 4)} (probability at most {probability(most)})"
         )
+    elif not report["changes"]:
+        yield f"nothing to compare {last} with yet; a later run with this state goes on from it"
 
 
 def _which(one: Mapping[str, Any]) -> str:
@@ -181,7 +183,7 @@ def _times(names: Sequence[str], most: int) -> Axis:
     cut = slice(0, None) if not dates else slice(5, None) if one_year else slice(0, 7)
     shown = range(0, len(names), -(-len(names) // most))
     texts = tuple(names[i][cut] for i in shown)
-    return Axis(0.0, float(len(names) - 1), tuple(map(float, shown)), texts)
+    return Axis(0.0, float(max(len(names) - 1, 1)), tuple(map(float, shown)), texts)
 
 
 def _runs(points: Sequence[Point]) -> Iterator[list[tuple[float, Any, Any, Any]]]:
@@ -261,10 +263,8 @@ def _classifiers(report: Report, names: Sequence[str], most: int) -> Iterator[No
                     for group, own in [*groups.items()][:most]
                 ]
                 body.append(Section(title, [Group("panels small", small)], on="page"))
-                last, title = (
-                    {g: own.points[-1] for g, own in groups.items()},
-                    f"{title}, the last period",
-                )
+                last = {group: own.points[-1] for group, own in groups.items()}
+                title = f"{title}, the last period"
                 body.append(Fold(title, [_table(title, "group", last)]))
         yield Section(name(model), body)
     left_out = sum(max(len(groups) - most, 0) for groups in of_groups.values())

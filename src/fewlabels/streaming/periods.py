@@ -258,12 +258,9 @@ class DayState:
         self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]
     ) -> tuple[DayScan, tuple[str, ...], tuple[str, ...]]:
         """All days, the classifiers of all, and notes."""
-        try:
-            saved = self._saved(self.path.read_bytes())
-        except FileNotFoundError:
+        saved = self._saved()
+        if saved is None:
             return scan, tuple(models), ()
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from None
         before: DayScan = saved["scan"]
         for what, ours, theirs in (
             ("times are", scan.time, before.time),
@@ -297,8 +294,20 @@ class DayState:
             )
         return scan.joined(before), both, tuple(notes)
 
-    def _saved(self, content: bytes) -> dict[str, Any]:
-        """The value behind the first line, which says of which format it is."""
+    @property
+    def classes(self) -> tuple[Any, ...] | None:
+        """Those of earlier runs, where they have names; None before the first run."""
+        classes = tuple((self._saved() or {}).get("classes", ()))
+        return None if classes == tuple(range(len(classes))) else classes
+
+    def _saved(self) -> dict[str, Any] | None:
+        """The value behind the first line, which says of which format it is; None if absent."""
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from None
         saved, head = None, re.match(_HEAD % rb"(\d{1,9})", content)
         if head is not None:
             with naming_file(str(self.path)):
