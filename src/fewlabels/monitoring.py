@@ -156,9 +156,8 @@ def monitor_files(
 
 def columns_of_state(columns: Any, state: str | os.PathLike[str] | None) -> Any:
     """What the columns are, with the classes of a state unless others are said."""
-    kept = None if state is None else DayState(Path(state)).classes
-    options = column_options(columns=columns)
-    return columns if kept is None or options.classes else replace(options, classes=kept)
+    own, kept = column_options(columns=columns), DayState(Path(state)).classes if state else None
+    return columns if kept is None or own.classes else replace(own, classes=kept)
 
 
 def rows_of(

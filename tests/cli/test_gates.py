@@ -98,7 +98,7 @@ def test_exit_codes(
     n = len(next(iter(columns.values())))
     pairs = {"model_a": ["good", "bad"] * (n // 2), "model_b": ["bad", "good"] * (n // 2)}
     of_pairs = pairs if command == "rank" else {}
-    years = [2020 + 2 * i // n for i in range(n)]
+    years = [2020 + i % 2 for i in range(n)]
     predictions_file = write({**columns, **of_pairs, "year": years})
     kind, condition, model = COMMANDS[command]
     get = kind.get

@@ -302,12 +302,10 @@ class DayState:
 
     def _saved(self) -> dict[str, Any] | None:
         """The value behind the first line, which says of which format it is; None if absent."""
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
+        if not self.path.exists():
             return None
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}") from None
+        with naming_file(str(self.path)):
+            content = self.path.read_bytes()
         saved, head = None, re.match(_HEAD % rb"(\d{1,9})", content)
         if head is not None:
             with naming_file(str(self.path)):

@@ -226,10 +226,7 @@ class PosteriorFiles:
             table = self._table(file, first_row, rows, posterior)
             if writer is None:
                 writer = pq.ParquetWriter(
-                    draft,
-                    table.schema,
-                    compression="zstd",
-                    write_page_checksum=True,
+                    draft, table.schema, compression="zstd", write_page_checksum=True
                 )
             writer.write_table(table)
 

@@ -15,13 +15,7 @@ from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
 from fewlabels.kernels.votes import annotator_accuracy
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.scan import (
-    HEAVY,
-    LABELED_ROWS,
-    MODEL_ROWS,
-    SUPPORT_ROWS,
-    Scan,
-)
+from fewlabels.streaming.scan import HEAVY, LABELED_ROWS, MODEL_ROWS, SUPPORT_ROWS, Scan
 from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
 
 _MIX_SALT = 0x5A3B1E

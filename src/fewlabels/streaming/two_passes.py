@@ -223,8 +223,7 @@ class SufficientSample:
         rows = rows.as_part(rows.annotator_accuracy, rows.keys)
         with using_workers(workers):
             return self._of_all(
-                estimate_in_memory(self.question, self.setup, rows, self.fitted),
-                provenance,
+                estimate_in_memory(self.question, self.setup, rows, self.fitted), provenance
             )
 
     def _of_all(self, estimates: Estimates, provenance: Provenance) -> Estimates:
