@@ -454,8 +454,19 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         notes = list[str]()
+        if not rest:
+            raise InputError(f"has no column of labels beside {quoted(theirs)}, which names items")
         if len(likely) != 1:
-            held = names_of(opened, rest)
+            held = names_of(opened, [theirs, *rest])
+            people = [n for n in rest if names_role(n, "annotator")]
+            items, of = held[theirs].codes, held[people[0]] if len(people) == 1 else None
+            if (
+                of
+                and repeats(items).any()
+                and not repeats(items * (len(of.texts) + 1) + of.codes).any()
+            ):
+                likely = [n for n in rest if n not in people]  # a row for each label of an item
+        if len(likely) != 1:
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
             each = opened.read((), few) if few else None
             likely = list(consensus_of([profile(each, n, options) for n in few if each]))
@@ -470,6 +481,13 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         by = options.votes.get("annotator") or "annotator"
         columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
         rows = _rows_of(opened, columns, name, several=several)
+        first = {(one.item, one.text): one for one in reversed(rows)}
+        if not several and len(first) < len(rows):
+            twice = next(one for one in rows if first[one.item, one.text] is not one)
+            notes.append(
+                f"labels that an item has twice count once: {len(rows) - len(first):,}, as that of "
+                f"{quoted(twice.item)} in {one_line(twice.where)}"
+            )
         return KeptLabels(name, item, rows, notes=tuple(notes))
 
 
@@ -499,14 +517,16 @@ def _paired(
     found = theirs or (named if len(named) == 1 else shared)
     found = found if len(found) == 1 else others if len(names) == 2 and len(others) == 1 else []
     item = _item_of(table, options, found[0] if found else None)
-    pair = (item, found[0]) if found and item else same_values(table, opened, item)
+    pair = (item, found[0]) if found and item else same_values(table, opened, item, options=options)
     if pair is None:
-        lacking = names if not found else table.names
-        missing = missing_column(options.item or "item", lacking, "what labels are joined by")
         # What names items of its own is never joined by the order of the rows.
         keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
         kind = InputError if keyed else NoKeyError
-        raise kind(f"{missing}; say which it is with --item COL")
+        raise kind(
+            f"none of its columns ({listed(map(quoted, names))}) has the values of "
+            f"{quoted(item) if item else 'a column of items'} in the table: write items alike in "
+            "both, in columns of one name, and say which with --item COL"
+        )
     heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (
         pair[1] not in theirs

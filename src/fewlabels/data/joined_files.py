@@ -395,7 +395,7 @@ def _predicts(name: str) -> bool:
 
 def _nameless(name: str) -> bool:
     """Whether a column says that it holds predictions, and not of which classifier."""
-    by_itself = _predicts(name) and split_native(name) is None and is_role(name)
+    by_itself = predicts(name) and split_native(name) is None and is_role(name)
     return by_itself or PLAIN.fullmatch(name) is not None
 
 
@@ -488,7 +488,10 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
     if len(alike) > 1 and not reason:
         return
     join, labels = [str(files[k]) for k in alike[1:]], list[str]()
-    for k, file in enumerate([*files, *_unread(files, folder)]):
+    here = {str(file) for file in files}
+    inside = sorted(Path(folder).iterdir()) if os.path.isdir(folder) else []
+    unread = [f for f in inside if f.is_file() and is_part(f.name) and str(f) not in here]
+    for k, file in enumerate([*files, *unread]):
         if k in alike:
             continue
         with suppress(InputError, pa.ArrowException):
@@ -516,13 +519,6 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
 
 _HEAD = 4_000
 """Rows of a file by which its items are known."""
-
-
-def _unread(files: Sequence[Any], folder: str) -> list[Path]:
-    """The further tables in a folder of which others are read."""
-    here = {str(file) for file in files}
-    inside = sorted(Path(folder).iterdir()) if os.path.isdir(folder) else []
-    return [f for f in inside if f.is_file() and is_part(f.name) and str(f) not in here]
 
 
 def _same_items(parts: Sequence[Source]) -> str:

@@ -230,11 +230,11 @@ SURELY, LIKELY = 9.0, 2.0
 
 def names_role(name: str, role: str) -> bool:
     """Whether a name is that of one role, which no word speaks against, and of no measure."""
-    # Names of labels and of sampling weights have no other words.
+    # Names of labels, of sampling weights and of their inverse have no other words.
     each = [of_word.get(role, 0.0) for of_word in _weights_of(name)]
     if role == "label":
         return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
-    if role == "weight":
+    if role in ("weight", "drawn"):
         return sum(each) >= LIKELY and 0.0 not in each
     other = role == "prediction" and name_evidence(name, "annotator") > 0
     return sum(each) > 0 and not other and (role == "domain" or not names_measure(name))

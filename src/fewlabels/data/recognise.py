@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -76,6 +76,7 @@ from fewlabels.data.profiles import (
     words_table,
 )
 from fewlabels.data.reading_lines import (
+    DRAWN,
     WEIGHT_LINE,
     doubts,
     label_line,
@@ -103,9 +104,11 @@ _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
 
 
-def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
+def recognise(
+    source: Source, options: ColumnOptions, *, joined: Collection[str] | None = None
+) -> Reading:
     """Complete what the caller says of the columns, where native names do not say it all."""
-    # If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
+    # `joined` are the classes of votes that are joined to this table, which may then lack both.
     others = [name for name in source.names if split_native(name) is None]
     if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
         return Reading(options)
@@ -150,11 +153,13 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
     return sheet.table_of_evidence(decided=decided)
 
 
-def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
+def _recognised(
+    source: Source, options: ColumnOptions, *, joined: Collection[str] | None
+) -> Reading:
     """Complete the options, if nothing says which columns hold predictions."""
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]
-    alone = not (native or options.names_classifiers or joined)
+    alone = not (native or options.names_classifiers or joined is not None)
     named = [
         ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
         ("--item", options.item), ("--stratum", options.stratum),
@@ -173,7 +178,14 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         sheet = _Recognition(table, names, options)
         return replace(sheet.reading(), sheet=sheet) if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
-    if joined or reading.options.label is not None or not options.names_classifiers:
+    if joined is not None and not (native or options.names_classifiers):
+        with suppress(InputError):
+            sure = replace(reading.options, classes=options.classes or in_order(joined))
+            found = _Recognition(source.read((), names), names, sure).reading()
+            lines = (line for line in found.lines if line.startswith("probabilities: "))
+            options = replace(reading.options, models=found.options.models)
+            return Reading(options, (*reading.lines, *lines))
+    if joined is not None or reading.options.label is not None or not options.names_classifiers:
         return reading
     if "label" in names:
         rest = [n for n in names if n != "label" and n not in options.of_classifiers]
@@ -248,6 +260,8 @@ class _Recognition(Sheet):
         item = self._item()
         label = self._find_label()
         classes = self._classes(label)
+        if label is not None:
+            self._drawn(label, classes)
         self._families(classes)
         self._hard(label, classes)
         self._one_classifier()
@@ -344,7 +358,7 @@ class _Recognition(Sheet):
             return
         cut = sum(len(words[0]) + 1 for words in shared)
         for kind in ("models", "hard", "scores", "confidence"):
-            setattr(self, kind, {name[cut:]: c for name, c in getattr(self, kind).items()})
+            setattr(self, kind, {name[cut:].strip(): c for name, c in getattr(self, kind).items()})
 
     def _item(self) -> str | None:
         """The column that names the items: all different, and named so or text."""
@@ -609,6 +623,14 @@ class _Recognition(Sheet):
         return ()
 
     # Probabilities ------------------------------------------------------------------------------
+
+    def _drawn(self, label: Profile, classes: tuple[str, ...]) -> None:
+        """Shares that by their names are how likely an item was to be labeled: no classifier's."""
+        for p in (p for p in self.free() if names_role(p.name, "drawn") and p.in_unit):
+            # p_included beside the labels included and excluded is a classifier's.
+            named = class_of_one(p.name, classes) or not {*p.words}.isdisjoint(label.words)
+            if not named and p.known.min() > 0:
+                self.roles[p.name] = DRAWN
 
     def _families(self, classes: tuple[str, ...]) -> None:
         """Columns of numbers that are named by class, family by family."""

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
-from fewlabels.data.profiles import (
-    LIKELY,
-    item_in_name,
-    name_evidence,
-    truth_in_name,
-    words_table,
-)
+from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, truth_in_name, words_table
 from fewlabels.data.roles import MADE, Roles
 from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
 from fewlabels.data.where import identifier
@@ -133,7 +127,8 @@ def _factors(source: Source, item: str, others: Sequence[str], label: str | None
             continue
         score = name_evidence(name, "factor") + weights["as often in every item"]
         if known is not None and (known >= 0).any():
-            one = _one_each(of_item[known >= 0], known[known >= 0])
+            pairs = np.unique(np.stack([of_item, known])[:, known >= 0], axis=1)[0]
+            one = (np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL
             score += weights["one label in an item" if one else "labels differ within items"]
         found += [name] if score > LIKELY else []
     return found
@@ -147,9 +142,3 @@ def _as_often(item: Ints, factor: Ints) -> bool:
     times = np.bincount(item * k + factor, minlength=n * k).reshape(n, k)
     each = (times[:, :1] > 0).all(1) & (times == times[:, :1]).all(1)
     return bool(each.mean() >= NEARLY_ALL)
-
-
-def _one_each(item: Ints, label: Ints) -> bool:
-    """Whether the rows of nearly every item have one label."""
-    pairs = np.unique(np.stack([item, label]), axis=1)[0]
-    return bool((np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL)

@@ -27,14 +27,7 @@ import pyarrow.compute as pc
 
 from fewlabels.data.cells import column_of, named_values
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    cell_patterns,
-    differences,
-    is_role,
-    says,
-    tokens,
-    truth_in_name,
-)
+from fewlabels.data.profiles import cell_patterns, differences, is_role, says, tokens, truth_in_name
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import MISSING_NUMBERS, Derived, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted

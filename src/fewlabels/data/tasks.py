@@ -93,7 +93,7 @@ class Found:
         return replace(options, tasks={}, cluster=clusters, keep=kept).renamed(column)
 
 
-def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
+def recognise_tasks(found: Found, *, joined: Collection[str] | None = None) -> Reading:
     """Recognise the columns of what was found."""
     options = found.options
     if not found.tasks:
