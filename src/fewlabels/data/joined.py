@@ -459,12 +459,9 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         if len(likely) != 1:
             held = names_of(opened, [theirs, *rest])
             people = [n for n in rest if names_role(n, "annotator")]
-            items, of = held[theirs].codes, held[people[0]] if len(people) == 1 else None
-            if (
-                of
-                and repeats(items).any()
-                and not repeats(items * (len(of.texts) + 1) + of.codes).any()
-            ):
+            items, by = held[theirs].codes, held[[*people, theirs][0]]
+            both = items * (len(by.texts) + 1) + by.codes
+            if len(people) == 1 and repeats(items).any() and not repeats(both).any():
                 likely = [n for n in rest if n not in people]  # a row for each label of an item
         if len(likely) != 1:
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
@@ -478,16 +475,12 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"
             )
-        by = options.votes.get("annotator") or "annotator"
-        columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
+        who = options.votes.get("annotator") or "annotator"
+        columns = [theirs, str(likely[0]), *([who] if several and who in rest else [])]
         rows = _rows_of(opened, columns, name, several=several)
-        first = {(one.item, one.text): one for one in reversed(rows)}
-        if not several and len(first) < len(rows):
-            twice = next(one for one in rows if first[one.item, one.text] is not one)
-            notes.append(
-                f"labels that an item has twice count once: {len(rows) - len(first):,}, as that of "
-                f"{quoted(twice.item)} in {one_line(twice.where)}"
-            )
+        times = Counter((one.item, one.text) for one in rows if not several)
+        twice = listed((quoted(item) for (item, _), n in times.items() if n > 1), 3)
+        notes += [f"{name}: the same label of an item twice counts once: {twice}"] * bool(twice)
         return KeptLabels(name, item, rows, notes=tuple(notes))
 
 

@@ -199,6 +199,7 @@ def joined_files(
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
+        by_itself = predicts(name) and split_native(name) is None and is_role(name)
         truth_like = name in mirrored and truth_in_name(name) == 3
         soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
         said_apart = labeled or label_of is not None or options.label not in (None, name)
@@ -207,7 +208,7 @@ def joined_files(
             _refuse_two_labels(joined, name, ks, alike)
         if len(ks) > 1 and name not in mirrored and not _predicts(name):
             columns[name] = tuple((k, name) for k in ks)
-        elif len(ks) == 1 and not (ks != [0] and _nameless(name)):
+        elif len(ks) == 1 and (ks == [0] or not (PLAIN.fullmatch(name) or by_itself)):
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
@@ -391,12 +392,6 @@ def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
 
 def _predicts(name: str) -> bool:
     return (split_native(name) is not None and name[:1] in "pys") or predicts(name)
-
-
-def _nameless(name: str) -> bool:
-    """Whether a column says that it holds predictions, and not of which classifier."""
-    by_itself = predicts(name) and split_native(name) is None and is_role(name)
-    return by_itself or PLAIN.fullmatch(name) is not None
 
 
 _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}

@@ -136,11 +136,8 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         return [keyed(with_item(one, column), column) for one, column in each]
     sizes = [one.read((), one.names[:1]).n_rows for one in sources]
     if len(set(sizes)) > 1 or named:
-        have = (
-            f"the columns that all have are {listed(map(quoted, shared))}"
-            if shared
-            else "they have no column in common"
-        )
+        have = f"the columns that all have are {listed(map(quoted, shared))}"
+        have = have if shared else "they have no column in common"
         rows = listed(
             f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes, strict=True)
         )
@@ -225,9 +222,8 @@ def same_values(
 ) -> tuple[str, str] | None:
     """What names the same items in a source and in another, by the values in both."""
     # A column of each, or two of each together (A,B), where no column tells the rows apart alone;
-    # letter case and spaces count where something is the same with them. Where the other says an
-    # item again, as two labels do, it is a row of its own in the source, so that no label and no
-    # prediction, which may agree, makes a name of it.
+    # letter case and spaces count where something is the same with them. What is said of an item
+    # twice is no part of its name, and no answer is.
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
     several = item.split(",") if item is not None else []

@@ -446,17 +446,6 @@ class Profile:
         return len(self.words) > 1 and says(self.words[-1], "right")
 
     @property
-    def says_right(self) -> bool:
-        """Whether its whole name says that something is right: acc, exact_match."""
-        known = words_table().says
-        return self.says("right") and {*self.words} <= known["right"] | known["how_right"]
-
-    @property
-    def counts_outcomes(self) -> bool:
-        """Whether its whole name is that of a count of right or wrong answers of a kind: TP."""
-        return "".join(self.words) in words_table().says["outcomes"]
-
-    @property
     def yes_or_no(self) -> bool:
         """Whether all its values are plain words for yes and no."""
         known = words_table().says["yes_or_no"]

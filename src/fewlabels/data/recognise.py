@@ -282,7 +282,14 @@ class _Recognition(Sheet):
         self._drop_shared_prefix()
         for name in self.markers:
             if self.roles.get(name) in _OF_CLASSIFIERS:
-                self._refuse_marker(self.columns[name], self.markers[name])
+                p, marker = self.columns[name], self.markers[name]
+                rows = (self.table.numbers(name) == marker).sum()
+                raise AmbiguousError(
+                    f"column {quoted(name)} holds {marker:g} in {rows:,} rows, and else numbers "
+                    f"from {p.known.min():g} to {p.known.max():g}: perhaps no score is known "
+                    "there, and these rows are left out, perhaps it is one",
+                    [["--where", other_rows(p, f"{marker:g}")], self.said()],
+                )
         if label is not None and label in self.derived:
             hard = {without_role(label.name): label.name}
             what = "is in every row what a classifier predicts, and may be where that is written"
@@ -321,7 +328,8 @@ class _Recognition(Sheet):
     def _results(self) -> list[Profile]:
         """Columns of a summary: several measures of few rows or beside settings, or four counts."""
         free = [p for p in self.columns.values() if p.numbers is not None]
-        counts = [p for p in free if p.whole and p.counts_outcomes]
+        outcomes = words_table().says["outcomes"]  # TP
+        counts = [p for p in free if p.whole and "".join(p.words) in outcomes]
         if len({tuple(p.words) for p in counts}) >= 4 and max(p.known.max() for p in counts) > 1:
             return counts
         results = [p for p in free if names_result(p.name) and p.name not in self.roles]
@@ -431,7 +439,8 @@ class _Recognition(Sheet):
             facts.append("words beside numbers")
         else:
             facts.append("nothing has its values")
-        if self._is_of_judge(p):
+        one = len(self._judges) - (p in self._judges) == 1
+        if p.agrees or (p.confirms and one and self._goes_with(p) is not True):
             facts.append("says if another is right")
             self.doubted.append(p)
         elif name < SURELY and self._goes_with(p) is False:
@@ -556,11 +565,6 @@ class _Recognition(Sheet):
         """Whether it is words of its own, mostly empty, that go with classifiers' numbers alone."""
         alone = not (self.options.hard or self._recurs(p))
         return alone and self._words_beside_numbers(p) and self._goes_with(p) is True
-
-    def _is_of_judge(self, p: Profile) -> bool:
-        """Whether yes and no say perhaps that the one judge is right, not what the class is."""
-        one = len(self._judges) - (p in self._judges) == 1
-        return p.agrees or (p.confirms and one and self._goes_with(p) is not True)
 
     def _goes_with(self, label: Profile) -> bool | None:
         """Whether known labels go with some prediction beyond chance; None: nothing tells."""
@@ -725,7 +729,9 @@ class _Recognition(Sheet):
         # Its name is that of another column and a word more: gpt, gpt_correct.
         has_base = any(q.words == p.words[:-1] for q in self.columns.values())
         of_another = has_base or (p.yes_or_no and not p.predicts)
-        if (p.judges_another and of_another) or (p.says_right and p.yes_or_no):
+        known = words_table().says  # acc, exact_match
+        right = p.says("right") and {*p.words} <= known["right"] | known["how_right"]
+        if (p.judges_another and of_another) or (right and p.yes_or_no):
             return ["says if another is right"]
         if p.agrees or p.done:
             self.flags += [p] if fits(p, values) and p not in self.doubted else []
@@ -915,16 +921,6 @@ class _Recognition(Sheet):
         facts += ["from 0 to 1, as a score may be"] if like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
-
-    def _refuse_marker(self, p: Profile, marker: float) -> None:
-        """Refuse scores of which one number stands perhaps for none."""
-        rows = (self.table.numbers(p.name) == marker).sum()
-        raise AmbiguousError(
-            f"column {quoted(p.name)} holds {marker:g} in {rows:,} rows, and else numbers from "
-            f"{p.known.min():g} to {p.known.max():g}: perhaps no score is known there, and these "
-            "rows are left out, perhaps it is one",
-            [["--where", other_rows(p, f"{marker:g}")], self.said()],
-        )
 
     def _may_be_sure(self, p: Profile) -> bool:
         """Whether numbers may say how sure a classifier is of its hard prediction."""

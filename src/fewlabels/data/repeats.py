@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
 from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, truth_in_name, words_table
 from fewlabels.data.roles import MADE, Roles
-from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
+from fewlabels.data.table import NO_LABEL, Names, Source, group_text
 from fewlabels.data.where import identifier
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
@@ -94,7 +93,9 @@ def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]
         return
     table = source.read((), [item, *labels, *said])
     of_item = Names.of(table, item, group_text).codes
-    there = {n: Names.of(table, n, _known_text).codes >= 0 for n in {*labels, *said}}
+    each = {n: Names.of(table, n) for n in {*labels, *said}}
+    there = {n: np.array([*(t not in NO_LABEL for t in of.texts), False])[of.codes]
+             for n, of in each.items()}  # fmt: skip
     predicted = np.any([there[n] for n in said], axis=0)
     for label in labels:
         known = there[label]
@@ -107,12 +108,6 @@ def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]
                 f"(pandas: frame[{label!r}] = frame.groupby({item!r})[{label!r}]"
                 f".transform('first'), and then the rows with predictions alone)"
             )
-
-
-def _known_text(value: Any) -> str | None:
-    """The text of a label or a prediction; None where none is known."""
-    text = class_text(value)
-    return None if text in NO_LABEL else text
 
 
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:

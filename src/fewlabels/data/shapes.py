@@ -90,12 +90,6 @@ def together(name: str | None, columns: Collection[str]) -> tuple[str, ...]:
     return names if all(n in columns for n in names) else ()
 
 
-def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
-    """The columns of the source that must be read for a column."""
-    parts = one_of(name, columns) or together(name, columns) or (name,)
-    return tuple(dict.fromkeys((part_of(n, columns) or (n,))[0] for n in parts))
-
-
 # The cells ----------------------------------------------------------------------------------------
 
 _OPENS = (
@@ -425,7 +419,8 @@ def needs(
     """The columns of a source to read as numbers and as texts, for some that may be made."""
     plain = [n for n in numbers if not is_made(n, own)]
     wanted = [*texts, *(n for n in numbers if is_made(n, own))]
-    bases = dict.fromkeys(base for name in wanted for base in made_of(name, own))
+    parts = (p for n in wanted for p in one_of(n, own) or together(n, own) or (n,))
+    bases = dict.fromkeys((part_of(n, own) or (n,))[0] for n in parts)
     return tuple(plain), tuple(base for base in bases if base not in plain)
 
 
