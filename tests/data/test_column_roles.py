@@ -157,6 +157,36 @@ def test_what_is_no_sampling_weight_is_left_alone(name, weight):
     assert not any("weight" in text for text in (*found.warnings, *found.predictions.reading))
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["inclusion_probability", "prob_chosen", "selection_prob", "p_sampled", "propensity",
+     "P(labeled)", "sampling probability"],
+)  # fmt: skip
+def test_how_likely_an_item_was_to_be_labeled_is_no_classifier(name):
+    table = weighted("weight", WEIGHTS, native=False)
+    del table["weight"]
+    drawn = table | {name: [1 / w for w in WEIGHTS]}
+    found, plain = fl.read_predictions(drawn), fl.read_predictions(table)
+    assert found.models == plain.models
+    (line,) = (line for line in found.reading if repr(name) in line)
+    assert line.startswith(f"not used: {name!r} (how likely the item was to be labeled")
+    assert "--weight" in line
+    diagnosis = fl.diagnose(drawn)
+    assert diagnosis.columns == fl.diagnose(table).columns
+    assert not any(repr(name) in f.what for f in diagnosis.findings)
+
+
+def test_a_classifier_named_by_a_class_chosen_is_one():
+    words = np.array(["rejected", "chosen"])
+    truth = np.arange(60) % 2
+    shares = np.where(np.arange(60) % 5 > 0, truth, 1 - truth) * 0.6 + 0.2
+    table = {"label": words[truth], "p_chosen": shares, "p_sampled": np.linspace(0.1, 0.9, 60)}
+    found = fl.read_predictions(pd.DataFrame(table))
+    assert found.n_models == 1
+    np.testing.assert_allclose(found.probabilities[:, 0, list(found.classes).index("chosen")],
+                               shares)  # fmt: skip
+
+
 def test_the_native_weight_and_two_candidates():
     table = weighted("weight", WEIGHTS) | {"sampling_weight": WEIGHTS[::-1]}
     both = fl.read_predictions(table)

@@ -276,3 +276,18 @@ def test_many_classes_of_votes():
     )
     few = votes.set_column(2, "label", [[f"x{i % 60}" for i in range(n)]])
     assert fl.read_predictions(few).n_classes == 60
+
+
+def test_classifiers_beside_votes_are_read_by_the_classes_of_these() -> None:
+    """`net P(present)` is a classifier beside votes too, and `size` none."""
+    ids, chance = [f"i{k}" for k in range(40)], np.linspace(0.02, 0.98, 40)
+    wide = {"image": ids, "size": chance * 90, "net P(present)": chance}
+    words = np.where(np.arange(40) < 20, "absent", "present")
+    rows = {"image": ids * 2, "reader": ["a"] * 40 + ["b"] * 40, "reading": [*words] * 2}
+    found = fl.read_predictions(
+        pandas.DataFrame(wide), votes=pandas.DataFrame(rows), item="image",
+        columns={"votes": {"annotator": "reader", "label": "reading"}},
+    )  # fmt: skip
+    assert found.models == ("net", "a", "b")
+    np.testing.assert_allclose(found.probabilities[:, 0, 1], chance)
+    assert "probabilities: net = 'net P(present)'" in found.reading

@@ -363,3 +363,66 @@ def test_a_folder_of_files_with_the_same_items_is_joined(write: Any, cli: Any) -
     code, out, _ = cli(*command[1:], "--json", "-")
     assert (code, json.loads(out)["n_labeled"]) == (0, N)
     assert fl.read_predictions("weeks").n_items == 2 * N  # told apart by the week
+
+
+WORDS = np.array(["billing", "refund", "cancel"])
+
+
+def keyed_tables(n: int = 90) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Predictions by `Ticket ID`, right in 8 of 10, and labels of a third by `id`."""
+    truth = np.arange(n) * 7 // 5 % 3
+    said = np.where(np.arange(n) % 5 < 4, truth, (truth + 1) % 3)
+    ids = np.array([f"T{100_000 + 7 * i}" for i in range(n)])
+    table = {"Ticket ID": ids, "llm answer": WORDS[said]}
+    return table, {"id": ids[: n // 3], "agreed": WORDS[truth[: n // 3]]}
+
+
+@pytest.mark.parametrize("columns", [("id", "agreed"), ("id", "agreed", "who")])
+def test_an_answer_is_no_part_of_what_names_an_item(columns: tuple[str, ...]) -> None:
+    """With one item labeled twice, id and label together would join right answers alone."""
+    table, labels = keyed_tables()
+    other = WORDS[(list(WORDS).index(labels["agreed"][3]) + 1) % 3]
+    twice = {"id": labels["id"][3], "agreed": other}
+    kept = {n: [*labels.get(n, ["ann"] * 30), twice.get(n, "bo")] for n in columns}
+    frame = pd.DataFrame(kept)
+    with pytest.raises(fl.InputError, match=f"item '{twice['id']}' has two labels: .*{other}"):
+        fl.read_predictions(pd.DataFrame(table), labels=frame, label="agreed")
+    frame.loc[30, "agreed"] = labels["agreed"][3]
+    items = fl.read_predictions(pd.DataFrame(table), labels=frame, label="agreed")
+    assert items.n_labeled == 30
+    again = f"labels: the same label of an item twice counts once: '{twice['id']}'"
+    assert again in items.notes
+    assert fl.estimate(items, method="labeled").get("llm", "accuracy").value == pytest.approx(0.8)
+
+
+def test_ids_with_other_spaces_are_the_same_items() -> None:
+    table, labels = keyed_tables()
+    labels["id"] = [text.replace("T", "T ") for text in labels["id"]]
+    items = fl.read_predictions(pd.DataFrame(table), labels=pd.DataFrame(labels), label="agreed")
+    assert items.n_labeled == 30
+    labels["id"] = [f"{text}-{k}" for k, text in enumerate(labels["id"])]
+    with pytest.raises(fl.InputError, match=r"none of its columns \('id', 'agreed'\) has the val"):
+        fl.read_predictions(pd.DataFrame(table), labels=pd.DataFrame(labels), label="agreed")
+
+
+def test_labels_in_another_letter_case_are_no_missing_ones() -> None:
+    table, labels = keyed_tables(900)
+    labels["agreed"] = [*labels["agreed"][:-1], "Other"]
+    labels["agreed"][0] = labels["agreed"][0].title()
+    items = fl.read_predictions(pd.DataFrame(table), labels=pd.DataFrame(labels), label="agreed")
+    alone = [line for line in items.reading if line.startswith("in one column alone")]
+    assert alone == ["in one column alone: 'Other' (1 rows of 'label'); if that is no answer, say "
+                     "--no-label Other"]  # fmt: skip
+
+
+def test_readings_a_row_each_are_labels_of_several() -> None:
+    """The reader is told from what is read; a message says what to do with several."""
+    table, labels = keyed_tables()
+    readers = np.repeat(["Ito", "Weber"], 30)
+    answers = [*labels["agreed"], *np.roll(WORDS, 1)[np.arange(30) % 3]]
+    readings = pd.DataFrame({"id": [*labels["id"]] * 2, "reader": readers, "reading": answers})
+    with pytest.raises(fl.InputError, match=r"two labels: .*--labels-as counts"):
+        fl.read_predictions(pd.DataFrame(table), labels=readings)
+    items = fl.read_predictions(pd.DataFrame(table), labels=readings, labels_as="counts")
+    assert items.histogram is not None
+    assert items.histogram.sum() == 60

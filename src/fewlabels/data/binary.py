@@ -20,13 +20,7 @@ import pyarrow.parquet as pq
 from fewlabels.data.limits import inflated_zip, refuse_feather, refuse_whole
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.stores import File
-from fewlabels.data.table import (
-    Table,
-    group_text,
-    naming_file,
-    readable,
-    row_place,
-)
+from fewlabels.data.table import Table, group_text, naming_file, readable, row_place
 from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array
 

@@ -112,14 +112,12 @@ def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
     named = {part.name for p in members if (part := class_of_name(p.name, classes))}
     several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
     # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
-    # with what is wrong.
-    return several and not any(p.whole or _is_amount(p) for p in members)
-
-
-def _is_amount(p: Profile) -> bool:
-    """Whether numbers are neither shares nor logits, and no name says more: a price, a count."""
-    low, high = float(p.known.min()), float(p.known.max())
-    return low >= 0 and high > 1 and not (p.predicts or names_percentages(p.name))
+    # with what is wrong; neither shares nor logits are amounts, such as a price.
+    return several and not any(
+        p.whole or (p.known.min() >= 0 and p.known.max() > 1
+                    and not (p.predicts or names_percentages(p.name)))
+        for p in members
+    )  # fmt: skip
 
 
 def sums(members: Sequence[Profile]) -> bool:

@@ -454,8 +454,16 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         notes = list[str]()
+        if not rest:
+            raise InputError(f"has no column of labels beside {quoted(theirs)}, which names items")
         if len(likely) != 1:
-            held = names_of(opened, rest)
+            held = names_of(opened, [theirs, *rest])
+            people = [n for n in rest if names_role(n, "annotator")]
+            items, by = held[theirs].codes, held[[*people, theirs][0]]
+            both = items * (len(by.texts) + 1) + by.codes
+            if len(people) == 1 and repeats(items).any() and not repeats(both).any():
+                likely = [n for n in rest if n not in people]  # a row for each label of an item
+        if len(likely) != 1:
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
             each = opened.read((), few) if few else None
             likely = list(consensus_of([profile(each, n, options) for n in few if each]))
@@ -467,9 +475,12 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"
             )
-        by = options.votes.get("annotator") or "annotator"
-        columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
+        who = options.votes.get("annotator") or "annotator"
+        columns = [theirs, str(likely[0]), *([who] if several and who in rest else [])]
         rows = _rows_of(opened, columns, name, several=several)
+        times = Counter((one.item, one.text) for one in rows if not several)
+        twice = listed((quoted(item) for (item, _), n in times.items() if n > 1), 3)
+        notes += [f"{name}: the same label of an item twice counts once: {twice}"] * bool(twice)
         return KeptLabels(name, item, rows, notes=tuple(notes))
 
 
@@ -499,14 +510,16 @@ def _paired(
     found = theirs or (named if len(named) == 1 else shared)
     found = found if len(found) == 1 else others if len(names) == 2 and len(others) == 1 else []
     item = _item_of(table, options, found[0] if found else None)
-    pair = (item, found[0]) if found and item else same_values(table, opened, item)
+    pair = (item, found[0]) if found and item else same_values(table, opened, item, options=options)
     if pair is None:
-        lacking = names if not found else table.names
-        missing = missing_column(options.item or "item", lacking, "what labels are joined by")
         # What names items of its own is never joined by the order of the rows.
         keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
         kind = InputError if keyed else NoKeyError
-        raise kind(f"{missing}; say which it is with --item COL")
+        raise kind(
+            f"none of its columns ({listed(map(quoted, names))}) has the values of "
+            f"{quoted(item) if item else 'a column of items'} in the table: write items alike in "
+            "both, in columns of one name, and say which with --item COL"
+        )
     heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (
         pair[1] not in theirs

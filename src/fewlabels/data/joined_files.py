@@ -199,6 +199,7 @@ def joined_files(
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
+        by_itself = predicts(name) and split_native(name) is None and is_role(name)
         truth_like = name in mirrored and truth_in_name(name) == 3
         soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
         said_apart = labeled or label_of is not None or options.label not in (None, name)
@@ -207,7 +208,7 @@ def joined_files(
             _refuse_two_labels(joined, name, ks, alike)
         if len(ks) > 1 and name not in mirrored and not _predicts(name):
             columns[name] = tuple((k, name) for k in ks)
-        elif len(ks) == 1 and not (ks != [0] and _nameless(name)):
+        elif len(ks) == 1 and (ks == [0] or not (PLAIN.fullmatch(name) or by_itself)):
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
@@ -393,12 +394,6 @@ def _predicts(name: str) -> bool:
     return (split_native(name) is not None and name[:1] in "pys") or predicts(name)
 
 
-def _nameless(name: str) -> bool:
-    """Whether a column says that it holds predictions, and not of which classifier."""
-    by_itself = _predicts(name) and split_native(name) is None and is_role(name)
-    return by_itself or PLAIN.fullmatch(name) is not None
-
-
 _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
 
 
@@ -488,7 +483,10 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
     if len(alike) > 1 and not reason:
         return
     join, labels = [str(files[k]) for k in alike[1:]], list[str]()
-    for k, file in enumerate([*files, *_unread(files, folder)]):
+    here = {str(file) for file in files}
+    inside = sorted(Path(folder).iterdir()) if os.path.isdir(folder) else []
+    unread = [f for f in inside if f.is_file() and is_part(f.name) and str(f) not in here]
+    for k, file in enumerate([*files, *unread]):
         if k in alike:
             continue
         with suppress(InputError, pa.ArrowException):
@@ -516,13 +514,6 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
 
 _HEAD = 4_000
 """Rows of a file by which its items are known."""
-
-
-def _unread(files: Sequence[Any], folder: str) -> list[Path]:
-    """The further tables in a folder of which others are read."""
-    here = {str(file) for file in files}
-    inside = sorted(Path(folder).iterdir()) if os.path.isdir(folder) else []
-    return [f for f in inside if f.is_file() and is_part(f.name) and str(f) not in here]
 
 
 def _same_items(parts: Sequence[Source]) -> str:

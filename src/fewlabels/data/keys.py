@@ -12,7 +12,13 @@ import numpy as np
 
 from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import name_words, names_items, predicts_in_name, truth_in_name
+from fewlabels.data.profiles import (
+    item_in_name,
+    name_words,
+    names_items,
+    predicts_in_name,
+    truth_in_name,
+)
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.shapes import first_rows, is_nested, shaped, together
 from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, naming_file
@@ -123,18 +129,15 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     if len(named) == 1:
         return [keyed(one, named[0]) for one in sources]
     _refuse_wide(sources, [n for n in shared if may_name_items(n)])
-    pairs = [same_values(first, one) for one in others]
+    pairs = [same_values(first, one, options=options) for one in others]
     if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
         own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
         each = zip(sources, own, strict=True)
         return [keyed(with_item(one, column), column) for one, column in each]
     sizes = [one.read((), one.names[:1]).n_rows for one in sources]
     if len(set(sizes)) > 1 or named:
-        have = (
-            f"the columns that all have are {listed(map(quoted, shared))}"
-            if shared
-            else "they have no column in common"
-        )
+        have = f"the columns that all have are {listed(map(quoted, shared))}"
+        have = have if shared else "they have no column in common"
         rows = listed(
             f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes, strict=True)
         )
@@ -214,25 +217,42 @@ def _unique(
     return found
 
 
-def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
+def same_values(
+    source: Source, other: Source, item: str | None = None, *, options: ColumnOptions
+) -> tuple[str, str] | None:
     """What names the same items in a source and in another, by the values in both."""
     # A column of each, or two of each together (A,B), where no column tells the rows apart alone;
-    # the other has each item once. Letter case counts where something is the same with it.
+    # letter case and spaces count where something is the same with them. What is said of an item
+    # twice is no part of its name, and no answer is.
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
     several = item.split(",") if item is not None else []
     parts = several if all(part in source.names for part in several) else [str(item)]
-    own = names_of(source, parts or [n for n in source.names if n and split_native(n) is None])
-    theirs = names_of(other, [n for n in other.names if n and split_native(n) is None])
+    said = {"", options.label}
+    theirs = names_of(other, [n for n in other.names if n not in said and split_native(n) is None])
+    said |= options.of_classifiers
+    free = [n for n in source.names if n not in said and split_native(n) is None]
+    own = names_of(source, parts or free)
     if item is None:
         own = {n: names for n, names in own.items() if not counts_rows(names)}
         theirs = {n: names for n, names in theirs.items() if not counts_rows(names)}
-    folds: tuple[Callable[[str], str], ...] = (str, str.casefold)
-    for fold, size in itertools.product(folds, [len(parts)] if parts else [1, 2]):
-        if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
-            return found
+    size = len(parts) or 1
+    ways = [(size, False), (size, True), *([] if parts else [(2, False)])]
+    for fold in _FOLDS:
+        ours, others = _folded(own, fold), _folded(theirs, fold)
+        for size, again in ways:
+            if again or size > 1:
+                others = {n: texts for n, texts in others.items() if may_name_items(n)}
+                ours = {n: t for n, t in ours.items() if parts or may_name_items(n)}
+            if found := _best_way(ours, others, size, again=again):
+                return found
     return None
 
+
+_FOLDS: tuple[Callable[[str], str], ...] = (
+    str, str.casefold, lambda text: "".join(text.casefold().split()),
+)  # fmt: skip
+"""What may tell names of items apart, from all to the least: letter case, and spaces."""
 
 _Texts = Mapping[str, list[str | None]]
 """Column -> what it says by rows."""
@@ -244,9 +264,9 @@ def _folded(columns: Mapping[str, Names], fold: Callable[[str], str]) -> _Texts:
     return {n: [cells[n][code] for code in names.codes.tolist()] for n, names in columns.items()}
 
 
-def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
+def _best_way(own: _Texts, theirs: _Texts, size: int, *, again: bool) -> tuple[str, str] | None:
     """The columns, `size` of each side, that share most of the other's items; None: in doubt."""
-    # Ways by which every row has the same item are one way.
+    # Ways by which every row has the same item are one way. `again`: the other says some twice.
     of_own = {n: {*texts} - {None} for n, texts in own.items()}
     of_theirs = {n: {*texts} - {None} for n, texts in theirs.items()}
     alike = [
@@ -258,19 +278,22 @@ def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
     for pairs in itertools.combinations(alike, size):
         mine, other = (tuple(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
         rows = [*zip(*(theirs[n] for n in other), strict=True)]
-        if min(len(mine), len(other)) < size or math.prod(len(of_theirs[n]) for n in other) < len(
-            rows
-        ):
+        most_keys = math.prod(len(of_theirs[n]) for n in other)
+        if min(len(mine), len(other)) < size or (most_keys < len(rows) and not again):
             continue
         row_of = {key: row for row, key in enumerate(rows) if None not in key}
-        if not 1 < len(row_of) == sum(None not in key for key in rows):
+        filled = sum(None not in key for key in rows)
+        if len(row_of) < 2 or (len(row_of) < filled) != again:
+            continue
+        if again and 2 * len(row_of) < filled and not all(item_in_name(n) > 1 for n in other):
             continue
         if size > 1 and any(len(of_theirs[n]) == len(rows) for n in other):
             continue
         where = tuple(row_of.get(key, -1) for key in zip(*(own[n] for n in mine), strict=True))
         met = [row for row in where if row >= 0]
-        share = len({*met}) / len(row_of)
-        if share < max(most, _SHARED) or (size > 1 and len({*met}) < len(met)):
+        n_met, once = len({*met}), again or size > 1
+        share = n_met / (1 if again else len(row_of))
+        if n_met < _SHARED * len(row_of) or share < most or (once and n_met < len(met)):
             continue
         if share > most:
             places, most = {}, share
@@ -279,11 +302,12 @@ def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
 
 
 def as_known(texts: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Names of items as those that are known are written, if all differ, and by letter case."""
-    if not {*known}.isdisjoint(texts):
-        return list(texts)
-    written = {text.casefold(): text for text in known}
-    return [written.get(text.casefold(), text) for text in texts]
+    """Names of items as those that are known are written, where none is written so."""
+    for fold in _FOLDS:
+        written = {fold(text): text for text in known}
+        if len(written) == len(known) and not {*map(fold, texts)}.isdisjoint(written):
+            return [written.get(fold(text), text) for text in texts]
+    return list(texts)
 
 
 def counts_rows(names: Names) -> bool:

@@ -230,11 +230,11 @@ SURELY, LIKELY = 9.0, 2.0
 
 def names_role(name: str, role: str) -> bool:
     """Whether a name is that of one role, which no word speaks against, and of no measure."""
-    # Names of labels and of sampling weights have no other words.
+    # Names of labels, of sampling weights and of their inverse have no other words.
     each = [of_word.get(role, 0.0) for of_word in _weights_of(name)]
     if role == "label":
         return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
-    if role == "weight":
+    if role in ("weight", "drawn"):
         return sum(each) >= LIKELY and 0.0 not in each
     other = role == "prediction" and name_evidence(name, "annotator") > 0
     return sum(each) > 0 and not other and (role == "domain" or not names_measure(name))
@@ -444,17 +444,6 @@ class Profile:
     def judges_another(self) -> bool:
         """Whether its name says that it tells if something else is right: gpt_correct."""
         return len(self.words) > 1 and says(self.words[-1], "right")
-
-    @property
-    def says_right(self) -> bool:
-        """Whether its whole name says that something is right: acc, exact_match."""
-        known = words_table().says
-        return self.says("right") and {*self.words} <= known["right"] | known["how_right"]
-
-    @property
-    def counts_outcomes(self) -> bool:
-        """Whether its whole name is that of a count of right or wrong answers of a kind: TP."""
-        return "".join(self.words) in words_table().says["outcomes"]
 
     @property
     def yes_or_no(self) -> bool:

@@ -439,7 +439,7 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
         elif options.tasks or options.task is not None:
             raise UsageError("--task is of a table with labels and predictions; leave out --votes")
         of_table, table = getattr(table, "lines", ()), tasks.source
-        reading = recognise_tasks(tasks, joined=long is not None)
+        reading = recognise_tasks(tasks, joined=None if long is None else long.labels.counts())
     if reading.votes:
         with naming_file(name or "votes"):
             long = read_votes(table, reading.options, duplicates, alone=True)
@@ -511,7 +511,7 @@ def _with_labels(
         return WithLabels(table, kept, item, label), options
     # Recognised by what the labels are; then the labels are votes, or counts.
     known = WithLabels(table, kept.first_of_each, item, label)
-    reading = recognise(known, options, joined=long is not None)
+    reading = recognise(known, options, joined=None if long is None else long.labels.counts())
     options, lines = reading.options, (*known.lines, *reading.lines)
     if not known.label_is_own:
         options = replace(options, label=None)

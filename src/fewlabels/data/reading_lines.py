@@ -38,6 +38,10 @@ def label_line(label: Profile, table: Table) -> str:
     return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
 
 
+DRAWN = "how likely the item was to be labeled"
+"""The role of probabilities by which items to label were drawn."""
+
+
 def weight_line(column: str) -> str:
     """The column of sampling weights."""
     return f"{WEIGHT_LINE}: column {quoted(column)} (rename it if it is something else)"
@@ -83,6 +87,12 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
             "--hard NAME=COL to the command that `fewlabels doctor` shows)"
         )
     yield from (f"not used: {said}" for said in spoiled(sheet, constant=False))
+    for name in (name for name, role in sheet.roles.items() if role == DRAWN):
+        yield (
+            f"not used: {quoted(name)} ({DRAWN}, by the name: if so, --weight with a column "
+            "of 1/P where there is a label, and nothing elsewhere, counts by it; if a classifier "
+            "gave it, add --model NAME=COL to the command that `fewlabels doctor` shows)"
+        )
     told = [*_no_predictions(sheet, label), *_other_words(sheet, label)]
     yield from told
     numbers = [
@@ -180,7 +190,7 @@ def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterab
     # They may say that there was no answer: contaminated, invalid, timeout.
     classes = tuple(label.counts or ())
     columns = [label, *(p for p in hard if strays(p, classes) is not None)]
-    own = [{t: same_answer(t, classes) or folded(t) for t in p.counts or ()} for p in columns]
+    own = [{t: folded(same_answer(t, classes) or t) for t in p.counts or ()} for p in columns]
     times = Counter(meant for words in own for meant in set(words.values()))
     found = list[tuple[str, Profile]]()
     for p, words in zip(columns, own, strict=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -76,6 +76,7 @@ from fewlabels.data.profiles import (
     words_table,
 )
 from fewlabels.data.reading_lines import (
+    DRAWN,
     WEIGHT_LINE,
     doubts,
     label_line,
@@ -103,9 +104,11 @@ _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
 
 
-def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
+def recognise(
+    source: Source, options: ColumnOptions, *, joined: Collection[str] | None = None
+) -> Reading:
     """Complete what the caller says of the columns, where native names do not say it all."""
-    # If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
+    # `joined` are the classes of votes that are joined to this table, which may then lack both.
     others = [name for name in source.names if split_native(name) is None]
     if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
         return Reading(options)
@@ -150,11 +153,13 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
     return sheet.table_of_evidence(decided=decided)
 
 
-def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
+def _recognised(
+    source: Source, options: ColumnOptions, *, joined: Collection[str] | None
+) -> Reading:
     """Complete the options, if nothing says which columns hold predictions."""
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]
-    alone = not (native or options.names_classifiers or joined)
+    alone = not (native or options.names_classifiers or joined is not None)
     named = [
         ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
         ("--item", options.item), ("--stratum", options.stratum),
@@ -173,7 +178,14 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         sheet = _Recognition(table, names, options)
         return replace(sheet.reading(), sheet=sheet) if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
-    if joined or reading.options.label is not None or not options.names_classifiers:
+    if joined is not None and not (native or options.names_classifiers):
+        with suppress(InputError):
+            sure = replace(reading.options, classes=options.classes or in_order(joined))
+            found = _Recognition(source.read((), names), names, sure).reading()
+            lines = (line for line in found.lines if line.startswith("probabilities: "))
+            options = replace(reading.options, models=found.options.models)
+            return Reading(options, (*reading.lines, *lines))
+    if joined is not None or reading.options.label is not None or not options.names_classifiers:
         return reading
     if "label" in names:
         rest = [n for n in names if n != "label" and n not in options.of_classifiers]
@@ -248,6 +260,8 @@ class _Recognition(Sheet):
         item = self._item()
         label = self._find_label()
         classes = self._classes(label)
+        if label is not None:
+            self._drawn(label, classes)
         self._families(classes)
         self._hard(label, classes)
         self._one_classifier()
@@ -268,7 +282,14 @@ class _Recognition(Sheet):
         self._drop_shared_prefix()
         for name in self.markers:
             if self.roles.get(name) in _OF_CLASSIFIERS:
-                self._refuse_marker(self.columns[name], self.markers[name])
+                p, marker = self.columns[name], self.markers[name]
+                rows = (self.table.numbers(name) == marker).sum()
+                raise AmbiguousError(
+                    f"column {quoted(name)} holds {marker:g} in {rows:,} rows, and else numbers "
+                    f"from {p.known.min():g} to {p.known.max():g}: perhaps no score is known "
+                    "there, and these rows are left out, perhaps it is one",
+                    [["--where", other_rows(p, f"{marker:g}")], self.said()],
+                )
         if label is not None and label in self.derived:
             hard = {without_role(label.name): label.name}
             what = "is in every row what a classifier predicts, and may be where that is written"
@@ -307,7 +328,8 @@ class _Recognition(Sheet):
     def _results(self) -> list[Profile]:
         """Columns of a summary: several measures of few rows or beside settings, or four counts."""
         free = [p for p in self.columns.values() if p.numbers is not None]
-        counts = [p for p in free if p.whole and p.counts_outcomes]
+        outcomes = words_table().says["outcomes"]  # TP
+        counts = [p for p in free if p.whole and "".join(p.words) in outcomes]
         if len({tuple(p.words) for p in counts}) >= 4 and max(p.known.max() for p in counts) > 1:
             return counts
         results = [p for p in free if names_result(p.name) and p.name not in self.roles]
@@ -344,7 +366,7 @@ class _Recognition(Sheet):
             return
         cut = sum(len(words[0]) + 1 for words in shared)
         for kind in ("models", "hard", "scores", "confidence"):
-            setattr(self, kind, {name[cut:]: c for name, c in getattr(self, kind).items()})
+            setattr(self, kind, {name[cut:].strip(): c for name, c in getattr(self, kind).items()})
 
     def _item(self) -> str | None:
         """The column that names the items: all different, and named so or text."""
@@ -417,7 +439,8 @@ class _Recognition(Sheet):
             facts.append("words beside numbers")
         else:
             facts.append("nothing has its values")
-        if self._is_of_judge(p):
+        one = len(self._judges) - (p in self._judges) == 1
+        if p.agrees or (p.confirms and one and self._goes_with(p) is not True):
             facts.append("says if another is right")
             self.doubted.append(p)
         elif name < SURELY and self._goes_with(p) is False:
@@ -543,11 +566,6 @@ class _Recognition(Sheet):
         alone = not (self.options.hard or self._recurs(p))
         return alone and self._words_beside_numbers(p) and self._goes_with(p) is True
 
-    def _is_of_judge(self, p: Profile) -> bool:
-        """Whether yes and no say perhaps that the one judge is right, not what the class is."""
-        one = len(self._judges) - (p in self._judges) == 1
-        return p.agrees or (p.confirms and one and self._goes_with(p) is not True)
-
     def _goes_with(self, label: Profile) -> bool | None:
         """Whether known labels go with some prediction beyond chance; None: nothing tells."""
         # Labels that no classifier predicts better than chance are perhaps none.
@@ -609,6 +627,14 @@ class _Recognition(Sheet):
         return ()
 
     # Probabilities ------------------------------------------------------------------------------
+
+    def _drawn(self, label: Profile, classes: tuple[str, ...]) -> None:
+        """Shares that by their names are how likely an item was to be labeled: no classifier's."""
+        for p in (p for p in self.free() if names_role(p.name, "drawn") and p.in_unit):
+            # p_included beside the labels included and excluded is a classifier's.
+            named = class_of_one(p.name, classes) or not {*p.words}.isdisjoint(label.words)
+            if not named and p.known.min() > 0:
+                self.roles[p.name] = DRAWN
 
     def _families(self, classes: tuple[str, ...]) -> None:
         """Columns of numbers that are named by class, family by family."""
@@ -703,7 +729,9 @@ class _Recognition(Sheet):
         # Its name is that of another column and a word more: gpt, gpt_correct.
         has_base = any(q.words == p.words[:-1] for q in self.columns.values())
         of_another = has_base or (p.yes_or_no and not p.predicts)
-        if (p.judges_another and of_another) or (p.says_right and p.yes_or_no):
+        known = words_table().says  # acc, exact_match
+        right = p.says("right") and {*p.words} <= known["right"] | known["how_right"]
+        if (p.judges_another and of_another) or (right and p.yes_or_no):
             return ["says if another is right"]
         if p.agrees or p.done:
             self.flags += [p] if fits(p, values) and p not in self.doubted else []
@@ -893,16 +921,6 @@ class _Recognition(Sheet):
         facts += ["from 0 to 1, as a score may be"] if like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
-
-    def _refuse_marker(self, p: Profile, marker: float) -> None:
-        """Refuse scores of which one number stands perhaps for none."""
-        rows = (self.table.numbers(p.name) == marker).sum()
-        raise AmbiguousError(
-            f"column {quoted(p.name)} holds {marker:g} in {rows:,} rows, and else numbers from "
-            f"{p.known.min():g} to {p.known.max():g}: perhaps no score is known there, and these "
-            "rows are left out, perhaps it is one",
-            [["--where", other_rows(p, f"{marker:g}")], self.said()],
-        )
 
     def _may_be_sure(self, p: Profile) -> bool:
         """Whether numbers may say how sure a classifier is of its hard prediction."""

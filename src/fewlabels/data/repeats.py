@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
-from fewlabels.data.profiles import (
-    LIKELY,
-    item_in_name,
-    name_evidence,
-    truth_in_name,
-    words_table,
-)
+from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, truth_in_name, words_table
 from fewlabels.data.roles import MADE, Roles
-from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
+from fewlabels.data.table import NO_LABEL, Names, Source, group_text
 from fewlabels.data.where import identifier
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
@@ -100,7 +93,9 @@ def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]
         return
     table = source.read((), [item, *labels, *said])
     of_item = Names.of(table, item, group_text).codes
-    there = {n: Names.of(table, n, _known_text).codes >= 0 for n in {*labels, *said}}
+    each = {n: Names.of(table, n) for n in {*labels, *said}}
+    there = {n: np.array([*(t not in NO_LABEL for t in of.texts), False])[of.codes]
+             for n, of in each.items()}  # fmt: skip
     predicted = np.any([there[n] for n in said], axis=0)
     for label in labels:
         known = there[label]
@@ -115,12 +110,6 @@ def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]
             )
 
 
-def _known_text(value: Any) -> str | None:
-    """The text of a label or a prediction; None where none is known."""
-    text = class_text(value)
-    return None if text in NO_LABEL else text
-
-
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:
     """The columns of few values that every item has equally often: models, settings, folds."""
     # What is a property of the rows rather, such as a language, has a name or labels that say so.
@@ -133,7 +122,8 @@ def _factors(source: Source, item: str, others: Sequence[str], label: str | None
             continue
         score = name_evidence(name, "factor") + weights["as often in every item"]
         if known is not None and (known >= 0).any():
-            one = _one_each(of_item[known >= 0], known[known >= 0])
+            pairs = np.unique(np.stack([of_item, known])[:, known >= 0], axis=1)[0]
+            one = (np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL
             score += weights["one label in an item" if one else "labels differ within items"]
         found += [name] if score > LIKELY else []
     return found
@@ -147,9 +137,3 @@ def _as_often(item: Ints, factor: Ints) -> bool:
     times = np.bincount(item * k + factor, minlength=n * k).reshape(n, k)
     each = (times[:, :1] > 0).all(1) & (times == times[:, :1]).all(1)
     return bool(each.mean() >= NEARLY_ALL)
-
-
-def _one_each(item: Ints, label: Ints) -> bool:
-    """Whether the rows of nearly every item have one label."""
-    pairs = np.unique(np.stack([item, label]), axis=1)[0]
-    return bool((np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL)

@@ -27,14 +27,7 @@ import pyarrow.compute as pc
 
 from fewlabels.data.cells import column_of, named_values
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    cell_patterns,
-    differences,
-    is_role,
-    says,
-    tokens,
-    truth_in_name,
-)
+from fewlabels.data.profiles import cell_patterns, differences, is_role, says, tokens, truth_in_name
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import MISSING_NUMBERS, Derived, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
@@ -95,12 +88,6 @@ def together(name: str | None, columns: Collection[str]) -> tuple[str, ...]:
         return ()
     names = tuple(name.split(","))
     return names if all(n in columns for n in names) else ()
-
-
-def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
-    """The columns of the source that must be read for a column."""
-    parts = one_of(name, columns) or together(name, columns) or (name,)
-    return tuple(dict.fromkeys((part_of(n, columns) or (n,))[0] for n in parts))
 
 
 # The cells ----------------------------------------------------------------------------------------
@@ -432,7 +419,8 @@ def needs(
     """The columns of a source to read as numbers and as texts, for some that may be made."""
     plain = [n for n in numbers if not is_made(n, own)]
     wanted = [*texts, *(n for n in numbers if is_made(n, own))]
-    bases = dict.fromkeys(base for name in wanted for base in made_of(name, own))
+    parts = (p for n in wanted for p in one_of(n, own) or together(n, own) or (n,))
+    bases = dict.fromkeys((part_of(n, own) or (n,))[0] for n in parts)
     return tuple(plain), tuple(base for base in bases if base not in plain)
 
 

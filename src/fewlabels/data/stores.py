@@ -30,10 +30,7 @@ STORES = re.compile(r"(?:s3a?|gs|gcs|abfss?)://")
 
 _DATABASES = re.compile(r"(?:sqlite|duckdb|postgres(?:ql)?)://")
 
-_ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
-    "gs": ("STORAGE_EMULATOR_HOST",),
-}
+_ENDPOINTS = {"s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "gs": ("STORAGE_EMULATOR_HOST",)}
 """Variables of the environment that name another server, the first of them the strongest."""
 
 _PATTERN = re.compile(r"[*?\[]")

@@ -93,7 +93,7 @@ class Found:
         return replace(options, tasks={}, cluster=clusters, keep=kept).renamed(column)
 
 
-def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
+def recognise_tasks(found: Found, *, joined: Collection[str] | None = None) -> Reading:
     """Recognise the columns of what was found."""
     options = found.options
     if not found.tasks:
@@ -291,11 +291,9 @@ def _predicts(p: Profile, label: Profile) -> bool:
 
 def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]) -> bool:
     """Whether labels are those of one task, a column of 0 and 1 per class, and predictions too."""
-
-    def ones(columns: Sequence[Profile]) -> bool:
-        return all(p.numbers is not None for p in columns) and sums(columns)
-
-    return ones(labels) and all(predicted) and any(map(ones, zip(*predicted, strict=False)))
+    columns = (labels, *zip(*predicted, strict=False))
+    ones, *others = (all(p.numbers is not None for p in of) and sums(of) for of in columns)
+    return ones and all(predicted) and any(others)
 
 
 def _own_rather_than_others(

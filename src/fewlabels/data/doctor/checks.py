@@ -421,6 +421,7 @@ def _columns(
     described: Mapping[str, str], table: Table | None, models: Sequence[str]
 ) -> Iterator[Found]:
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
+    free = [c for c in free if not names_role(c, "drawn")]
     values: dict[str, Floats] = {}
     for name in free:
         with suppress(InputError):

@@ -14,15 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import polarity, positive_index, same_answer
-from fewlabels.data.logs.record import (
-    CODE,
-    GOLD,
-    MODEL,
-    PERSON,
-    PROBABILITY,
-    Log,
-    Record,
-)
+from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, PROBABILITY, Log, Record
 from fewlabels.data.profiles import names_truth
 from fewlabels.data.table import Held, Table, in_order, number_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
