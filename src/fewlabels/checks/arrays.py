@@ -648,7 +648,7 @@ def sampling_weight(weight: Any, n: int, labels: Any = None, notes: Any = ()) ->
     lacking = np.isnan(w)
     if lacking.any() and np.array_equal(lacking, labels == UNKNOWN):
         w = np.where(lacking, 0.0, w)
-        notes.append("`weight` is missing where there is no label: the labels alone count by it")
+        notes.append("`weight` is missing where there is no label: only the labels count by it")
     rule = "`weight` must not be negative or missing"
     refuse(np.isnan(w) | (w < 0), w, rule, "give it a weight, or 0 to leave it out", digits="")
     if not w.any():

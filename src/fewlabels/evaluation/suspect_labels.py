@@ -54,6 +54,10 @@ sum of all probabilities a tenth of the labels has the third number as its share
 first have the fourth: else wrong labels look like hard items. Then labels above the last
 probability are listed."""
 
+_LEVELS = 5
+"""Of fewer levels of sureness, such as those of the votes of two judges, the highest is no surer
+than it happens to be: lenient judges would make all failures suspect."""
+
 _SIGNIFICANT = 2.71
 """Gain in log-evidence that chance reaches once in a hundred times: half the 98% point of chi2(1),
 as no share is below 0."""
@@ -124,11 +128,12 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
     rows, others = order[known[order]], order[~predictions.labeled[order]]
     n, labels = len(rows), predictions.labels[rows]
     words, votes, worth = _said(predictions, np.r_[rows, others[:_UNLABELED]], voices)
-    if not words.any() and votes.max() < 2:
-        return None  # the votes of one are nowhere surer than elsewhere
     several = [some[:n] for some in (words + worth, words)]
     sizes = [float(np.sqrt((x**2).sum() / (n * (x.shape[1] - 1)))) or 1.0 for x in several]
     logits, words = (x / size for x, size in zip(several, sizes, strict=True))
+    ranks = np.partition(logits, -2, axis=1)
+    if len(np.unique(np.round(ranks[:, -1] - ranks[:, -2], 6))) < _LEVELS:
+        return None
     # As they were drawn: what stands out among labels is no matter of the strata's shares.
     power = (predictions.information / predictions.design_power)[rows]
     designs = logits[..., None], np.stack([words, _by_votes(votes)[:n]], axis=2)
