@@ -66,6 +66,7 @@ def doubled(X, y):
     return 2.0 * np.eye(np.shape(X)[1])[codes]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -190,6 +190,7 @@ ASK = (
 )  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("ask", ASK, ids=lambda ask: ask.__name__)
 def test_whatever_takes_predictions_takes_arrays(ask: Any) -> None:
     """Each gives what it gives of `Predictions` made by hand."""

@@ -87,6 +87,7 @@ AS_LABELED = {"method": "labeled", "metrics": "accuracy"}
 WEIGHTS = np.random.default_rng(4).choice([1.0, 3.0, 20.0], 200).tolist()
 
 
+@pytest.mark.few(3)
 @pytest.mark.product
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize(
@@ -112,6 +113,7 @@ def test_sampling_weights_by_another_name_are_used_and_said(name, native, tmp_pa
     assert streamed.rows == same.rows
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "weight"),
     [

@@ -583,6 +583,7 @@ def test_what_columns_are(name: str, cli: Any, tmp_path: Path) -> None:
     check(shape, table, cli, file)
 
 
+@pytest.mark.few(4)
 @pytest.mark.skipif(not CASES.is_dir(), reason="no field cases")
 @pytest.mark.parametrize("name", [name for name, shape in SHAPES.items() if shape.real])
 def test_what_columns_of_real_files_are(name: str, cli: Any) -> None:

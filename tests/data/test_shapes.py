@@ -88,6 +88,7 @@ ORDER = (
 )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("kind", [*WRITTEN, *OBJECTS])
 def test_texts_of_vectors_and_objects(kind: str, tmp_path: Path) -> None:
     written = (WRITTEN | OBJECTS)[kind]
@@ -307,6 +308,7 @@ def one_hot(empty: Any, *, dtype: type = int) -> dict[str, Any]:
 PROBABILITIES = {f"net_{c}": P[:, k] for k, c in enumerate(CLASSES)}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", [int, bool])
 @pytest.mark.parametrize("empty", [None, 0])
 def test_one_hot_labels(dtype: type, empty: Any, tmp_path: Path) -> None:

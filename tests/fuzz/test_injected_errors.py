@@ -25,6 +25,7 @@ def walked(*most: str) -> tuple[int, list[str]]:
     return answer["tried"], answer["found"]
 
 
+@pytest.mark.slow
 def test_some_calls_that_fail_are_one_line() -> None:
     tried, found = walked("6")
     assert tried == 6

@@ -44,6 +44,7 @@ def test_what_it_is_for() -> None:
     assert more < 0.85 * few
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["recall", "ap", "f1"])
 def test_words_that_do_not_say_which_is_positive_are_refused(metric: str) -> None:
     named = np.array(["ok", "bad"])[Y[FEW]]

@@ -278,6 +278,7 @@ class TestGaussian:
     def points(self, n: int = 60, d: int = 3):
         return np.random.default_rng(0).normal(size=(n, d)) * 2
 
+    @pytest.mark.few(1)
     @pytest.mark.parametrize("keep", [True, False])
     @pytest.mark.parametrize("leave_out", [True, False])
     def test_ratios_equal_a_double_loop(self, keep, leave_out):

@@ -130,6 +130,7 @@ def test_more_than_two_classes_have_monotone_curves():
     np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("scores", [np.zeros(40), np.r_[np.zeros(38), 1, 2], np.arange(2.0)])
 def test_scores_that_no_density_fits(scores):
     labels = np.where(np.arange(len(scores)) % 3 == 0, np.arange(len(scores)) % 2, -1)

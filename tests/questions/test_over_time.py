@@ -244,6 +244,7 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
     assert in_parts.changes == at_once.changes
 
 
+@pytest.mark.slow
 def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     items, _, week = weekly(weeks=5, n=200, falls=3)
     state = tmp_path / "state"

@@ -19,10 +19,10 @@ def _folder(default: str) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the cases of one equation two are quick."""
+    """Of the cases of one equation one is quick."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.few(2))
+            item.add_marker(pytest.mark.few(1))
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,7 @@ BACKTESTS = {
 }
 
 
-def monitored(names: list[str], groups: list[str]) -> dict[str, Any]:
+def monitored(names: list[str], groups: list[str], method: str = "auto") -> dict[str, Any]:
     """Six weeks of classifiers, of which the last have a worse first one, by groups of items."""
     rng = np.random.default_rng(2)
     week = np.repeat(np.arange(7)[np.arange(7) != 3], 60)
@@ -110,12 +110,12 @@ def monitored(names: list[str], groups: list[str]) -> dict[str, Any]:
         dict(zip(names, scores.T, strict=True)), np.where(rng.random(len(week)) < 0.5, truth, -1),
         groups={"day": day, "g": np.array(groups)[np.arange(len(week)) % len(groups)]},
     )  # fmt: skip
-    return fl.monitor(rows, "day", "week", by="g", metrics="accuracy").to_dict()
+    return fl.monitor(rows, "day", "week", "accuracy", by="g", method=method).to_dict()
 
 
 MONITORED = {
     "two": lambda: monitored(["a", "b"], ["x", "y"]),
-    "nasty": lambda: monitored(NASTY[:2], NASTY[2:4]),
+    "nasty": lambda: monitored(NASTY[:2], NASTY[2:4], "labeled"),
 }
 
 COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}

@@ -56,6 +56,7 @@ def test_a_text(name: str) -> None:
     check(f"report/{name.replace(': ', '-')}", words(name, TEXTS[name](80)))
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", [*BOTH, "estimates: domains", "estimates: crowd"])
 def test_a_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")

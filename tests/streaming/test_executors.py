@@ -227,6 +227,7 @@ def test_dask_without_its_extra(missing: str, monkeypatch: pytest.MonkeyPatch) -
         open_executor("dask", 1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "address",
     ["tcp://127.0.0.1:9", "nonsense://x", "127.0.0.1:port", "tcp://", "tcp://a:s3cret@h:1"],

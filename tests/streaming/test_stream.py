@@ -35,6 +35,7 @@ def apart(a: fl.Estimates, b: fl.Estimates) -> float:
     return float(np.nanmax(gaps))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["auto", "labeled"])
 def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
     table = items_table(600)
