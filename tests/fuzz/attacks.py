@@ -81,13 +81,13 @@ def streams() -> Iterator[Attack]:
 
 
 def schedulers() -> Iterator[Attack]:
-    def serve(server: socket.socket, content: bytes | None, held: list[socket.socket]) -> None:
+    def serve(server: socket.socket, content: bytes | None, held: ExitStack) -> None:
         with suppress(OSError):
             while True:
-                held.append(server.accept()[0])
+                asking = held.enter_context(server.accept()[0])
                 if content is not None:
-                    held[-1].sendall(content)
-                    held.pop().close()
+                    asking.sendall(content)
+                    asking.close()
 
     asked = (
         "estimate",
@@ -106,8 +106,9 @@ def schedulers() -> Iterator[Attack]:
         addresses = [text.replace("PASSWORD", PASSWORD) for text in BAD["schedulers"]]
         for content in ANSWERS.values():
             server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            held = stack.enter_context(ExitStack())  # closed when nobody is accepted any more
             stack.callback(server.shutdown, socket.SHUT_RDWR)
-            Thread(target=serve, args=(server, content, []), daemon=True).start()
+            Thread(target=serve, args=(server, content, held), daemon=True).start()
             addresses.append(f"tcp://127.0.0.1:{server.getsockname()[1]}")
         for address in addresses:
             yield Attack(Attempt({"f.csv": TABLE}, [*asked, "--scheduler", address], code=2))

@@ -45,6 +45,7 @@ from pyarrow import csv, feather
 
 from fewlabels.data.label_record import key_hash, keys_digest
 from fewlabels.errors import FewlabelsError
+from fewlabels.metrics import METRICS
 from places import PASSWORD
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -676,7 +677,9 @@ def gates(draw: Any) -> Attempt:
     rows = table.expected()["rows"]
     _, metric, _, value = draw(st.sampled_from(rows))
     one = draw(st.sampled_from([None, *table.p]))
+    low, high = METRICS[metric].bounds  # what every value meets, or none, is refused
     bound = round(value + draw(st.sampled_from([-0.2, -0.01, 0.01, 0.2])), 3)
+    bound = min(max(bound, low + 0.001), high - 0.001)
     sign = draw(st.sampled_from([">=", "<="]))
     asked = [v for m, name, _, v in rows if name == metric and one in (None, m)]
     met = all(v >= bound if sign == ">=" else v <= bound for v in asked)
