@@ -35,7 +35,7 @@ SAMPLE_ROWS = 20_000
 HEAD_ROWS = 10_000
 """Rows of a column without a role that are looked at to tell what it holds."""
 
-_NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d[\d,]*")
 
 
 def diagnose_files(
@@ -121,7 +121,7 @@ class FileSummary:
         for note in given.notes:
             number = _NUMBER.match(note)  # of rows; what is said of these is added up
             text = note if number is None else "#" + note[number.end() :]
-            notes[text] = 1 if number is None else int(number[0])
+            notes[text] = 1 if number is None else int(number[0].replace(",", ""))
         part = FileSummary(
             Facts.of(given, batch.weight), n_informed=int(informed.sum()), notes=notes
         )
@@ -227,7 +227,7 @@ def _look(case: Case, reader: Reader, seen: FileSummary) -> None:
     case.balance = facts.balance(models, classes.names)
     evidence = seen.evidence(facts, reader)
     # What was done to rows, with how many these are.
-    notes = [note.replace("#", str(rows), 1) for note, rows in seen.notes.items()]
+    notes = [note.replace("#", f"{rows:,}", 1) for note, rows in seen.notes.items()]
     case.look(evidence, [*reader.notes, *notes])
     if facts.weights[1] == 0:
         try:
