@@ -456,8 +456,6 @@ _DIGEST = keys_digest(np.array([key_hash(f"i{i}") for i in range(40)], dtype=np.
 
 def _labels() -> list[dict[str, Any]]:
     """A record of labels, a value of JSON to a line: the header, then events."""
-    from fewlabels.data.label_record import key_hash, keys_digest
-
     when = {"annotator": "me", "time": "2026-01-01T00:00:00Z"}
     header = {
         "fewlabels": "labels", "format": 1, "file": "f.csv", "item": "item", "items": 40,

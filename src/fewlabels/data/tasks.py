@@ -292,8 +292,8 @@ def _predicts(p: Profile, label: Profile) -> bool:
 def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]) -> bool:
     """Whether labels are those of one task, a column of 0 and 1 per class, and predictions too."""
     columns = (labels, *zip(*predicted, strict=False))
-    ones, *others = (all(p.numbers is not None for p in of) and sums(of) for of in columns)
-    return ones and all(predicted) and any(others)
+    ones = (all(p.numbers is not None for p in of) and sums(of) for of in columns)
+    return next(ones) and all(predicted) and any(ones)
 
 
 def _own_rather_than_others(

@@ -228,11 +228,8 @@ def _said(
             votes[np.flatnonzero(given), log_p.argmax(axis=1)] += 1
     ballots = said.ballots.tocoo()
     kept = voting[ballots.col]
-    item, model, vote = (
-        ballots.row[kept],
-        ballots.col[kept],
-        ballots.data[kept].astype(np.int64) - 1,
-    )
+    item, model = ballots.row[kept], ballots.col[kept]
+    vote = ballots.data[kept].astype(np.int64) - 1
     right, known = vote == said.labels[item], said.labels[item] >= 0
     share = (right.sum() + 1) / (known.sum() + 2)
     hits, tries = (np.bincount(model, these, said.n_models) for these in (right, known))
