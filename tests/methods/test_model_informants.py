@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal, spearmanr
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from fewlabels.kernels.simplex import calibrated_pool
+from fewlabels.kernels.simplex import calibrated_pool, softmax
 from fewlabels.kernels.votes import Patterns, patterns
 from fewlabels.methods.ensembles import belief_mixture
 from fewlabels.methods.ensembles import informants as module
@@ -201,6 +201,21 @@ def test_the_latent_index_is_the_log_odds_of_two_normal_laws(classes):
             odds.append(np.clip(side.log_odds + laws[1] - laws[0], -12, 12))
         wanted = np.r_[-odds[0], odds[0]] / 2 if classes == 2 else np.array(odds) - np.mean(odds)
         np.testing.assert_allclose(index[i], wanted, atol=1e-9)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_vote_beside_probabilities_tells_as_much_as_it_does(seed):
+    """Of five classes a vote is one word, not five: it is not believed to be always right."""
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(5, 1_500, p=[0.35, 0.1, 0.2, 0.1, 0.25])
+    net, judge = (1.7 * np.eye(5)[truth] + rng.normal(0, 0.8, (1_500, 5)) for _ in range(2))
+    said = {"net": softmax(1.6 * net), "judge": judge.argmax(axis=1)}
+    predictions = fl.Predictions(said, some(truth, 30))
+    table = Informants.of(predictions).tables[predictions.place["judge"]]
+    right = [(truth[judge.argmax(axis=1) == c] == c).mean() for c in range(5)]
+    np.testing.assert_allclose(np.diag(table.rows), right, atol=0.2)
+    assert abs(np.diag(table.rows).mean() - np.mean(right)) < 0.1
 
 
 @pytest.mark.parametrize("known", [True, False])

@@ -7,7 +7,7 @@ labels fixed; ensembles recalibrate all of it by the labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from numbers import Number
 from typing import Literal, NamedTuple
@@ -461,45 +461,49 @@ class Ranked(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """One class against the rest: means (2, M), uniqueness and loadings (M,), log P(vote | y)."""
+    """One class against the rest: means (2, M), uniqueness and loadings (M,)."""
 
     log_odds: float
     means: Floats
     unique: Floats
     loadings: Floats
-    votes: Floats  # (M, 2 votes, 2 classes)
 
 
 @dataclass(frozen=True, eq=False)
 class LatentClasses:
-    """The classes that explain scores and votes best, each against the rest."""
+    """The classes that explain scores and votes best, each against the rest.
+
+    `rates` are log P(vote | class) of all classes, (M, K votes, K): votes are of one of K classes,
+    and as many votes for or against each they would count more than once.
+    """
 
     sides: tuple[_Side, ...]
+    rates: Floats
 
     @staticmethod
     def of(ranked: Ranked, start: Floats, labels: Ints | None = None) -> LatentClasses:
         """Fit to items (n) from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
         r = _clamped(start, labels)
         scores, present = ranked.planes()
-        sides: tuple[_Side, ...] = ()
-        previous: list[_Side | None] = [None] * ranked.scores.shape[2]
+        each = [1] if r.shape[1] == 2 else range(r.shape[1])
+        previous: Sequence[_Side | None] = [None] * len(each)
         for _ in range(STEPS):
-            k = [1] if r.shape[1] == 2 else list(range(r.shape[1]))
-            sides = tuple(
-                _maximise(scores[c], present[c], ranked.votes, r[:, k[c]], k[c], previous[c])
-                for c in range(len(k))
-            )
-            previous = list(sides)
-            r = _clamped(softmax(LatentClasses(sides).index(ranked)), labels)
-        return LatentClasses(sides)
+            planes = zip(scores, present, each, previous, strict=True)
+            sides = tuple(_maximise(z, there, r[:, k], side) for z, there, k, side in planes)
+            fitted, previous = LatentClasses(sides, _rates(ranked.votes, r)), sides
+            r = _clamped(softmax(fitted.index(ranked)), labels)
+        return fitted
 
     def index(self, ranked: Ranked) -> Floats:
         """Centred logs of P(class), (n, K), from log odds of every class between -12 and 12."""
         scores, present = ranked.planes()
         h = np.empty((len(ranked.votes), len(self.sides)))
         for c, side in enumerate(self.sides):
-            k = 1 if len(self.sides) == 1 else c
-            h[:, c] = _expect(side, scores[c], present[c], ranked.votes, k)
+            h[:, c] = _expect(side, scores[c], present[c])
+        for j in np.flatnonzero((ranked.votes >= 0).any(axis=0)):
+            said = self.rates[j] - self.rates[j].mean(axis=1, keepdims=True)
+            said = said if len(self.sides) > 1 else 2 * said[:, 1:]  # log odds of the second
+            h += np.where(ranked.votes[:, [j]] >= 0, said[ranked.votes[:, j]], 0.0)
         h = np.clip(h, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         if h.shape[1] == 1:
             return np.hstack([-h / 2, h / 2])
@@ -516,9 +520,16 @@ def _clamped(r: Floats, labels: Ints | None) -> Floats:
     return r
 
 
-def _maximise(
-    z: Floats, present: Floats, votes: Array, r: Floats, k: int, previous: _Side | None
-) -> _Side:
+def _rates(votes: Array, r: Floats) -> Floats:
+    """Log P(vote | class) of each classifier, (M, K votes, K)."""
+    classes = np.arange(r.shape[1])
+    seen = np.stack([(own[:, None] == classes).T.astype(np.float64) @ r for own in votes.T])
+    seen += SMOOTHING
+    out: Floats = np.log(seen / seen.sum(axis=1, keepdims=True))
+    return out
+
+
+def _maximise(z: Floats, present: Floats, r: Floats, previous: _Side | None) -> _Side:
     both = np.stack([1 - r, r])  # (2, n)
     size = both @ present
     means = both @ z / np.maximum(size, 1e-9)
@@ -551,16 +562,11 @@ def _maximise(
             values, vectors = eigsh(operator, k=1, which="LA", v0=np.ones(len(unique)))
         loadings = np.sqrt(FACTOR_SHARE * max(values[-1], 0.0)) * vectors[:, -1]
     unique = np.maximum(variance - loadings**2, _LEAST_UNIQUE)
-    rates = np.full((votes.shape[1], 2, 2), SMOOTHING)
-    for j in np.flatnonzero((votes >= 0).any(axis=0)):
-        rates[j, 0] += both[:, (votes[:, j] >= 0) & (votes[:, j] != k)].sum(axis=1)
-        rates[j, 1] += both[:, votes[:, j] == k].sum(axis=1)
-    rates = np.log(rates / rates.sum(axis=1, keepdims=True))
     share = (r.sum() + 0.5) / (len(r) + 1)
-    return _Side(float(np.log(share / (1 - share))), means, unique, loadings, rates)
+    return _Side(float(np.log(share / (1 - share))), means, unique, loadings)
 
 
-def _expect(side: _Side, z: Floats, present: Floats, votes: Array, k: int) -> Floats:
+def _expect(side: _Side, z: Floats, present: Floats) -> Floats:
     # (diag(psi) + l l')^-1 by Sherman and Morrison, of the classifiers that say something.
     # The squares of z are in both classes' fit, and left out: products with vectors do the rest.
     means, lead = side.means / side.unique, side.loadings / side.unique
@@ -571,9 +577,6 @@ def _expect(side: _Side, z: Floats, present: Floats, votes: Array, k: int) -> Fl
     total, shift = 1 + sums[:, 0], sums[:, 3:].T
     fit = [sums[:, 1 + y] - 2 * both[y] - (across - shift[y]) ** 2 / total for y in (0, 1)]
     out: Floats = side.log_odds - 0.5 * (fit[1] - fit[0])
-    gain = side.votes[:, :, 1] - side.votes[:, :, 0]  # (M, 2 votes)
-    for j in np.flatnonzero((votes >= 0).any(axis=0)):
-        out += np.where(votes[:, j] >= 0, gain[j][(votes[:, j] == k).astype(int)], 0.0)
     return out
 
 
