@@ -291,3 +291,110 @@ def test_classifiers_beside_votes_are_read_by_the_classes_of_these() -> None:
     assert found.models == ("net", "a", "b")
     np.testing.assert_allclose(found.probabilities[:, 0, 1], chance)
     assert "probabilities: net = 'net P(present)'" in found.reading
+
+
+# --- what several judge of what several systems make of every item --------------------------------
+
+
+def judged(
+    question="question_id", system="system", judge="judge", said="verdict", *, n=40, known=2
+):
+    """Rows of questions x systems x judges, in no order; every `known`-th answer has a label."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for q in range(n):
+        for s, share in (("fox", 0.8), ("owl", 0.6)):
+            right = rng.random() < share
+            label = ("yes" if right else "no") if known and rng.random() < 1 / known else None
+            for j, skill in (("ann", 0.9), ("bob", 0.85), ("cy", 0.7)):
+                vote = "yes" if (rng.random() < skill) == right else "no"
+                rows.append({question: f"q{q}", system: s, judge: j, said: vote, "human": label})
+    rng.shuffle(rows)
+    return pandas.DataFrame(rows)
+
+
+NAMES = [
+    {},
+    {"system": "model", "judge": "grader"},
+    {"system": "model_name", "judge": "judge_model"},
+    {"system": "language"},
+    {"system": "response_id", "judge": "rater"},
+    {"question": "example", "judge": "llm_judge", "said": "label"},
+    {"said": "score"},
+]
+
+
+@pytest.mark.parametrize("names", NAMES, ids=lambda names: " ".join(names.values()) or "usual")
+def test_who_judges_is_told_from_what_is_judged(names):
+    """By labels that all who judge share, whatever the columns are called."""
+    frame = judged(**names)
+    system, question = names.get("system", "system"), names.get("question", "question_id")
+    predictions = fl.read_predictions(frame, keep=[system])
+    assert predictions.n_items == 80
+    assert predictions.models == ("ann", "bob", "cy") or {*predictions.models} == {
+        "ann", "bob", "cy",
+    }  # fmt: skip
+    items = frame.drop_duplicates([question, system])
+    assert predictions.n_labeled == items["human"].notna().sum()
+    assert {*predictions.groups[system]} == {"fox", "owl"}
+    assert list(predictions.clusters) == [question]
+
+
+def test_who_judges_is_told_by_names_without_labels():
+    frame = judged(known=0).drop(columns="human")
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models) == (80, 3)
+
+
+def test_judges_in_columns_are_no_votes_of_the_systems():
+    """A row holds what several say: none of them is the vote of a system."""
+    frame = judged()
+    rows = frame.pivot(index=["question_id", "system"], columns="judge", values="verdict")
+    labels = frame.drop_duplicates(["question_id", "system"])
+    wide = rows.reset_index().merge(labels[["question_id", "system", "human"]])
+    predictions = fl.read_predictions(wide)
+    assert (predictions.models, predictions.n_items) == (("ann", "bob", "cy"), 80)
+    assert predictions.n_labeled == wide["human"].notna().sum()
+
+
+def test_labels_apart_are_of_what_is_judged():
+    frame = judged()
+    rows = frame.drop(columns="human")
+    labels = frame.drop_duplicates(["question_id", "system"]).dropna()
+    labels = labels[["question_id", "system", "human"]]
+    with pytest.raises(InputError, match="say which with --item question_id,system"):
+        fl.read_predictions(rows, labels=labels)
+    together = fl.read_predictions(rows, labels=labels, item="question_id,system")
+    by_domain = fl.read_predictions(
+        votes=rows,
+        item="question_id",
+        domain="system",
+        labels=labels,
+        answer="verdict",
+        annotator="judge",
+    )
+    for predictions in (together, by_domain):
+        assert predictions.n_items == 80
+        assert predictions.n_labeled == len(labels)
+    alone = labels.drop(columns="system").drop_duplicates("question_id")
+    with pytest.raises(InputError, match=r"votes in 2 domains.* give it the column 'system'"):
+        fl.read_predictions(
+            votes=rows,
+            item="question_id",
+            domain="system",
+            labels=alone,
+            answer="verdict",
+            annotator="judge",
+        )
+
+
+def test_groups_of_votes_are_of_their_items():
+    frame = judged()
+    votes = frame.rename(columns={"judge": "annotator", "verdict": "label"})
+    votes["item"] = votes["question_id"] + votes["system"]
+    votes = votes[["item", "annotator", "label", "system", "question_id"]]
+    predictions = fl.read_predictions(votes=votes, keep=["system"])
+    assert sorted(np.unique(predictions.groups["system"])) == ["fox", "owl"]
+    odd = votes.assign(system=["fox", *["owl"] * (len(votes) - 1)])
+    with pytest.raises(InputError, match="several groups of column 'system'"):
+        fl.read_predictions(votes=odd, keep=["system"])

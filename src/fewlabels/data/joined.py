@@ -65,7 +65,7 @@ class LongVotes:
     place: Place
     duplicates: Duplicates
     known: Names | None = None
-    clusters: tuple[Names, ...] = ()
+    of_items: tuple[Names, ...] = ()
     notes: tuple[str, ...] = ()
 
     def class_texts(self) -> dict[str, dict[str, int]]:
@@ -129,10 +129,12 @@ class LongVotes:
             domain = self._of_items(self.domains, names, item, kept, "domains", mend)
         if self.known is not None:
             grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
-        for one in self.clusters:
-            what = f"clusters of column {quoted(one.column)}"
+        for one in self.of_items:
+            what = f"groups of column {quoted(one.column)}"
             own = self._of_items(one, names, item, kept, what, "and an item is of one")
-            grown["clusters"].setdefault(one.column, own)
+            for kind in ("groups", "clusters"):
+                if one.column in getattr(self.roles, kind):
+                    grown[kind].setdefault(one.column, own)
         called = self.roles.domain
         if called not in (None, "domain", *groups) and (keep is None or called in keep):
             groups[str(called)] = domain
@@ -207,7 +209,19 @@ class LongVotes:
 
     def with_labels(self, kept: KeptLabels) -> LongVotes:
         """The votes with labels that are kept apart, where the items have none of their own."""
-        texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
+        items = self.items
+        codes, keys = _item_codes(items, self.domains)
+        if kept.item != items.column:
+            items = replace(items, codes=codes, texts=tuple(", ".join(map(str, k)) for k in keys))
+        elif self.domains is not None:
+            times = Counter(key[0] for key in keys)
+            if twice := next((key for key in kept.by_item if times[key] > 1), None):
+                column = quoted(self.domains.column)
+                raise InputError(
+                    f"item {quoted(twice)} has votes in {times[twice]} domains, and {kept.name} "
+                    f"does not say of which its label is: give it the column {column}"
+                )
+        texts = pa.array(fill_in(self.known, items, kept, self.place), pa.string())
         table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
         return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *kept.notes))
 
@@ -229,6 +243,7 @@ def read_votes(
     source: Source, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
 ) -> LongVotes:
     """Read long votes of a table."""
+    source = with_item(source, options.votes.get("item"))
     roles = assign_vote_roles(source.names, options, alone=alone)
     known = options.label if alone else None
     if known is not None and known not in source.names:
@@ -251,11 +266,11 @@ def read_votes(
             f"votes, such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the "
             "column of the votes with --answer COL"
         )
-    clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
+    of_items = tuple(Names.of(table, column, group_text) for column in roles.of_items)
     known_labels = None if known is None else Names.of(table, known)
     return LongVotes(
         source.name or "votes", roles, items, annotators, labels, domains, place, duplicates,
-        known_labels, clusters,
+        known_labels, of_items,
     )  # fmt: skip
 
 
@@ -495,6 +510,10 @@ def _paired(
     found_so, located = open_beside(source, located, "labels")
     named_so = located is None or located.fragment != NO_HEADER
     own = options if named_so else replace(options, item=None)
+    domain = options.votes.get("domain")  # an item of two is two
+    if own.item is not None and {own.item, domain} <= {*found_so.names}:
+        own = options = replace(options, item=f"{own.item},{domain}")
+        table = with_item(table, options.item)
     opened = with_item(shaped(found_so, own)[0], own.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
@@ -515,10 +534,11 @@ def _paired(
         # What names items of its own is never joined by the order of the rows.
         keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
         kind = InputError if keyed else NoKeyError
+        both = shlex.quote(",".join(shared)) if len(shared) == 2 else "COL"
         raise kind(
             f"none of its columns ({listed(map(quoted, names))}) has the values of "
             f"{quoted(item) if item else 'a column of items'} in the table: write items alike in "
-            "both, in columns of one name, and say which with --item COL"
+            f"both, in columns of one name, and say which with --item {both}"
         )
     heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (

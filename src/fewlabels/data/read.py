@@ -380,7 +380,8 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
         with naming_file(of_votes.name or "votes"):
             long = read_votes(of_votes, said, duplicates, alone=source is None)
             if source is None and labels is not None and labels_as is None:
-                by = replace(options, item=long.roles.item)
+                domain = {} if long.roles.domain is None else {"domain": long.roles.domain}
+                by = replace(options, item=long.roles.item, votes={**options.votes, **domain})
                 long = long.with_labels(read_labels(labels, of_votes, by))
     if source is None:
         given = [flag for name, flag in _OF_WIDE if getattr(options, name)]

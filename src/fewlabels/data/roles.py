@@ -185,12 +185,18 @@ class VoteRoles:
     label: str
     domain: str | None
     clusters: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All of them."""
         domain = () if self.domain is None else (self.domain,)
-        return (self.item, self.annotator, self.label, *domain, *self.clusters)
+        return (self.item, self.annotator, self.label, *domain, *self.of_items)
+
+    @property
+    def of_items(self) -> tuple[str, ...]:
+        """Those of what is the same in all votes on an item: clusters and groups."""
+        return tuple(dict.fromkeys([*self.clusters, *self.groups]))
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words; "votes." tells it from a column of the wide file."""
@@ -201,7 +207,8 @@ class VoteRoles:
         }
         if self.domain is not None:
             roles[self.domain] = "domain of the vote's item"
-        roles |= {c: "cluster of the vote's item" for c in self.clusters if c not in roles}
+        kinds = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.clusters, "cluster")
+        roles |= {c: f"{kind} of the vote's item" for c, kind in kinds.items() if c not in roles}
         return {f"votes.{column}": role for column, role in roles.items()}
 
 
@@ -237,7 +244,8 @@ def assign_vote_roles(
         if name in (found["annotator"], found["label"]):
             raise InputError(f"column {quoted(name)} is of a vote, and a cluster is one of items")
     single = (found["item"], found["annotator"], found["label"], found.get("domain"))
-    return VoteRoles(*single, clusters)
+    kept = (n for n in options.keep or () if alone and n in names and n not in single)
+    return VoteRoles(*single, clusters, tuple(kept))
 
 
 def _best_named(names: Sequence[str], role: str) -> str | None:
@@ -360,7 +368,7 @@ def assign_roles(
     if votes is not None and asked_for is not None and (item == ITEMS or ITEMS not in names):
         # The votes bring them along.
         asked_for = tuple(name for name in asked_for if name != ITEMS)
-    domains = {domain, of_votes} - {None}
+    domains = {domain, of_votes, *(() if votes is None else votes.groups)} - {None}
     if asked_for is None:
         groups = [name for name in others if name not in _UNNAMED and not MADE.fullmatch(name)]
     else:

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from fewlabels.checks.class_words import same_answer
 from fewlabels.data.agreement import agreement_within
 from fewlabels.data.evidence import (
@@ -18,7 +20,9 @@ from fewlabels.data.evidence import (
     Reading,
     Sheet,
     beyond_chance,
+    fits,
     same_within,
+    weigh,
 )
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import SURELY, Profile, item_in_name, name_evidence, names_measure
@@ -31,16 +35,20 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     # may be of one annotator.
     options, given = sheet.options, sheet.options.votes
     columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
+    about = options.item or given.get("item") or ""
+    named, parts = _named(columns, about), {about, *about.split(",")}
     people = _named(columns, given.get("annotator")) or [
-        p
-        for p in columns
-        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
-    ]
-    items = _named(columns, options.item or given.get("item")) or [
+        p for p in columns
+        if p.of("annotator") > 0 and p.name not in parts
+        and (p.says("person") if lone else p.distinct > 1)
+    ]  # fmt: skip
+    items = named or [
         p for p in columns
         if (p.of("item") > 0 or not p.words) and p not in people
         and (p.counts is None or p.distinct > 2)
     ]  # fmt: skip
+    if crossed := None if lone or named else _crossed(sheet, items):
+        people, items = [crossed[0]], [crossed[1]]
     # What is the same in all rows of an annotator says who that is: age, country.
     people = [
         p for p in people if not any(p.distinct < q.distinct and same_within(p, q) for q in people)
@@ -70,6 +78,8 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
         return None
     if len(votes) > 1 and len(gold) == 1:
         classes = tuple(gold[0].counts or ())
+        if all(p.of("vote") <= 0 and fits(p, classes) for p in votes):
+            return None  # several say the same of a row: they are in columns
         votes.sort(key=lambda p: -(beyond_chance(p, gold[0], classes) or 0.0))
     roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
@@ -84,16 +94,55 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
                 [["--votes", *way] for way in ways],
             )
     known = gold[0].name if len(gold) == 1 else None
-    named = {**roles, "vote": roles["label"], "label": options.label or known}
-    sheet.roles = {str(column): role for role, column in named.items()}
-    options = replace(options, votes=roles, label=options.label or known)
+    assigned = {**roles, "vote": roles["label"], "label": options.label or known}
+    sheet.roles = {str(column): role for role, column in assigned.items()}
+    first = item.name.split(",")[0]
+    several = options.cluster or (first,) * (first != item.name and first in sheet.columns)
+    options = replace(options, votes=roles, label=options.label or known, cluster=several)
+    together = f"; rows of one {listed(map(quoted, several))} belong together" * bool(several)
     lines = [
         f"votes, one per row: item {quoted(item.name)}, annotator "
-        f"{quoted(person.name)}, vote {quoted(votes[0].name)}"
+        f"{quoted(person.name)}, vote {quoted(votes[0].name)}{together}"
     ]
     if options.label is not None:
         lines.append(f"labels: column {quoted(options.label)}, one per item")
     return Reading(options, tuple(lines), votes=True)
+
+
+def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile] | None:
+    """Who judges what several systems make of every item, and items and systems together."""
+    # Each judges each once. Names say who is who, or labels: one for all who judge the same.
+    gold = [p for p in sheet.columns.values() if p.of("label") >= SURELY and p.coded]
+    found: dict[float, tuple[Profile, Profile]] = {}
+    for item in (p for p in items if 4 * p.distinct <= p.rows):
+        full = [p for p in sheet.columns.values() if p.filled == p.rows and p not in gold]
+        few = [p for p in full if 1 < p.distinct <= FEW_WORDS and p is not item]
+        each = [p for p in few if item.pairs(p) >= NEARLY_ALL * item.distinct * p.distinct]
+        for person, system in itertools.permutations(each, 2):
+            both = _with(item, system)
+            if both.pairs(person) < item.rows or 2 * both.distinct > item.rows:
+                continue
+            other, facts = _with(item, person), ["labels differ within items"] * bool(gold)
+            if any(same_within(known, both) for known in gold):
+                # Known for all of them, or for none: of who judges it is known for some.
+                one = (known for known in gold if known.pairs(both) == both.distinct)
+                facts = ["one label in an item"] * any(k.pairs(other) > other.distinct for k in one)
+            score = weigh(person, "annotator", *facts).score + system.of("factor")
+            found.setdefault(score, (person, both))
+    most = max(found, default=0.0)
+    return found[most] if most >= _CROSSED else None
+
+
+_CROSSED = 6.0
+"""Log-odds from which it is told who judges and what is judged."""
+
+
+def _with(item: Profile, system: Profile) -> Profile:
+    """The column made of an item and of a system."""
+    pairs = item.codes * (int(system.codes.max()) + 1) + system.codes
+    codes = np.unique(pairs, return_inverse=True)[1]
+    name = f"{item.name},{system.name}"
+    return replace(item, name=name, codes=codes, distinct=int(codes.max()) + 1, counts=None)
 
 
 def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
@@ -133,7 +182,8 @@ def _votes_and_gold(
         facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
         facts += ["how sure somebody is"] if p.of_itself else []
         facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
-        if p.of("vote") > 0 or not predicted:
+        as_gold = p.predicts and any(fits(p, tuple(g.counts or ())) for g in gold)
+        if p.of("vote") > 0 or not predicted or as_gold:
             ranked.append((sheet.weigh(p, "vote", *facts), p))
     votes = [p for p in answers if p.name == sheet.options.votes.get("label")]
     most = max((score for score, _ in ranked), default=0.0)

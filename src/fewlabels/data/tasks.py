@@ -267,7 +267,10 @@ def _are_tasks(named: NamedTasks, of: Callable[[str], Profile], options: ColumnO
         [p for p in own if _predicts(p, label)]
         for own, label in zip(predicted, labels, strict=True)
     ]
-    if not any(predicted) or _one_of_several(labels, predicted):
+    # Perhaps labels are those of one task, a column of 0 and 1 per class, and predictions too.
+    columns = (labels, *zip(*predicted, strict=False))
+    ones = (all(p.numbers is not None for p in of) and sums(of) for of in columns)
+    if not any(predicted) or (next(ones) and all(predicted) and any(ones)):
         return False
     if len(pairs) == 1:
         return named.names == "sure"
@@ -287,13 +290,6 @@ def _predicts(p: Profile, label: Profile) -> bool:
     numbers = p.numbers is not None and (label.numbers is not None or len(label.counts or ()) <= 2)
     texts = list(label.counts or ())
     return not p.filled or numbers or all(same_answer(text, texts) for text in p.counts or ("",))
-
-
-def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]) -> bool:
-    """Whether labels are those of one task, a column of 0 and 1 per class, and predictions too."""
-    columns = (labels, *zip(*predicted, strict=False))
-    ones = (all(p.numbers is not None for p in of) and sums(of) for of in columns)
-    return next(ones) and all(predicted) and any(ones)
 
 
 def _own_rather_than_others(

@@ -487,10 +487,13 @@ class LatentClasses:
         scores, present = ranked.planes()
         each = [1] if r.shape[1] == 2 else range(r.shape[1])
         previous: Sequence[_Side | None] = [None] * len(each)
+        said = [(own[:, None] == np.arange(r.shape[1])).astype(float) for own in ranked.votes.T]
         for _ in range(STEPS):
             planes = zip(scores, present, each, previous, strict=True)
             sides = tuple(_maximise(z, there, r[:, k], side) for z, there, k, side in planes)
-            fitted, previous = LatentClasses(sides, _rates(ranked.votes, r)), sides
+            seen = np.stack([cast.T @ r for cast in said]) + SMOOTHING
+            rates = np.log(seen / seen.sum(axis=1, keepdims=True))
+            fitted, previous = LatentClasses(sides, rates), sides
             r = _clamped(softmax(fitted.index(ranked)), labels)
         return fitted
 
@@ -518,15 +521,6 @@ def _clamped(r: Floats, labels: Ints | None) -> Floats:
         r[rows] = 0.0
         r[rows, labels[rows]] = 1.0
     return r
-
-
-def _rates(votes: Array, r: Floats) -> Floats:
-    """Log P(vote | class) of each classifier, (M, K votes, K)."""
-    classes = np.arange(r.shape[1])
-    seen = np.stack([(own[:, None] == classes).T.astype(np.float64) @ r for own in votes.T])
-    seen += SMOOTHING
-    out: Floats = np.log(seen / seen.sum(axis=1, keepdims=True))
-    return out
 
 
 def _maximise(z: Floats, present: Floats, r: Floats, previous: _Side | None) -> _Side:
