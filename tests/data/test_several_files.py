@@ -411,8 +411,12 @@ def test_labels_in_another_letter_case_are_no_missing_ones() -> None:
     labels["agreed"][0] = labels["agreed"][0].title()
     items = fl.read_predictions(pd.DataFrame(table), labels=pd.DataFrame(labels), label="agreed")
     alone = [line for line in items.reading if line.startswith("in one column alone")]
-    assert alone == ["in one column alone: 'Other' (1 rows of 'label'); if that is no answer, say "
-                     "--no-label Other"]  # fmt: skip
+    assert alone == ["in one column alone: 'Other' (1 rows of 'label'); if 'Other' is a mistake, "
+                     "say --no-label Other"]  # fmt: skip
+    slip = labels["agreed"][1]
+    labels["agreed"][-1] = slip[:-1]
+    items = fl.read_predictions(pd.DataFrame(table), labels=pd.DataFrame(labels), label="agreed")
+    assert [line for line in items.reading if f"--same {slip[:-1]}={slip}" in line]
 
 
 def test_readings_a_row_each_are_labels_of_several() -> None:

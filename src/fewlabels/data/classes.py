@@ -239,7 +239,7 @@ both."""
 _DIGITS = "0123456789"
 
 
-def _as_slips(strays: Sequence[str], classes: Sequence[str]) -> str:
+def as_slips(strays: Sequence[str], classes: Sequence[str]) -> str:
     """What is to be said where labels that are no classes were written by mistake."""
     said = list[str]()
     for text in strays:
@@ -516,7 +516,7 @@ def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
         model = max(wide, key=lambda m: len(wide[m]))
         named = (None if places(wide[model]) else differences(wide[model])) or ()
         strays = in_order(t for t in occurring if same_answer(t, named) is None)
-        slips = f"{_as_slips(strays, named)}, or " if 0 < len(strays) < len(named) else ""
+        slips = f"{as_slips(strays, named)}, or " if 0 < len(strays) < len(named) else ""
         raise InputError(
             f"{len(occurring)} classes occur ({listed(in_order(occurring))}) but classifier "
             f"{quoted(model)} has {len(wide[model])} columns; {slips}give it one per class, or "

@@ -11,6 +11,7 @@ import numpy as np
 
 from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.agreement import go_together
+from fewlabels.data.classes import as_slips
 from fewlabels.data.evidence import (
     FEW_WORDS,
     MOST_STRAYS,
@@ -200,8 +201,8 @@ def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterab
             found += [(text, p) for text in alone]
     if found and len(columns) > 1:
         said = (f"{quoted(t)} ({(p.counts or {})[t]:,} rows of {quoted(p.name)})" for t, p in found)
-        ways = " ".join(f"--no-label {shlex.quote(text)}" for text, _ in found)
-        yield f"in one column alone: {listed(said)}; if that is no answer, say {ways}"
+        usual = sorted({t for words in own for t in words}.difference(t for t, _ in found))
+        yield f"in one column alone: {listed(said)}; {as_slips([t for t, _ in found], usual)}"
 
 
 def _meaning(p: Profile, word: str, label: Profile | None) -> str:
