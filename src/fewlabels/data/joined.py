@@ -23,7 +23,14 @@ from fewlabels.data.evidence import consensus_of
 from fewlabels.data.keys import as_known, may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import item_in_name, names_items, names_role, profile
+from fewlabels.data.profiles import (
+    item_in_name,
+    name_evidence,
+    names_items,
+    names_role,
+    profile,
+    truth_in_name,
+)
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import Located, locate, open_beside, open_source
@@ -209,20 +216,22 @@ class LongVotes:
 
     def with_labels(self, kept: KeptLabels) -> LongVotes:
         """The votes with labels that are kept apart, where the items have none of their own."""
-        items = self.items
-        codes, keys = _item_codes(items, self.domains)
-        if kept.item != items.column:
-            items = replace(items, codes=codes, texts=tuple(", ".join(map(str, k)) for k in keys))
-        elif self.domains is not None:
+        items, together = self.items, self.items.column
+        if self.domains is not None:
+            codes, keys = _item_codes(items, self.domains)
             times = Counter(key[0] for key in keys)
-            if twice := next((key for key in kept.by_item if times[key] > 1), None):
-                column = quoted(self.domains.column)
-                raise InputError(
-                    f"item {quoted(twice)} has votes in {times[twice]} domains, and {kept.name} "
-                    f"does not say of which its label is: give it the column {column}"
-                )
-        texts = pa.array(fill_in(self.known, items, kept, self.place), pa.string())
-        table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
+            if kept.item != together:
+                texts = tuple(", ".join(map(str, key)) for key in keys)
+                items, together = replace(items, codes=codes, texts=texts), kept.item
+            elif any(times[one] > 1 for one in kept.by_item):
+                together = f"{together},{self.domains.column}"
+        if kept.item != together:
+            raise InputError(
+                f"items are named by {quoted(together)} together, and {kept.name} says by "
+                f"{quoted(kept.item)} alone which one a label is of: give it these columns"
+            )
+        labels = pa.array(fill_in(self.known, items, kept, self.place), pa.string())
+        table = Table.of({"label": pa.chunked_array([labels])}, len(labels))
         return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *kept.notes))
 
 
@@ -513,7 +522,7 @@ def _paired(
     domain = options.votes.get("domain")  # an item of two is two
     if own.item is not None and {own.item, domain} <= {*found_so.names}:
         own = options = replace(options, item=f"{own.item},{domain}")
-        table = with_item(table, options.item)
+    table = with_item(table, options.item)
     opened = with_item(shaped(found_so, own)[0], own.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
@@ -528,6 +537,11 @@ def _paired(
     others = [n for n in names if n and not names_role(n, "label") and n != options.label]
     found = theirs or (named if len(named) == 1 else shared)
     found = found if len(found) == 1 else others if len(names) == 2 and len(others) == 1 else []
+    one = [n for n in found or shared if n in table.names and item_in_name(n)][:1]
+    if options.item is None and one:
+        several = _named_together(table, opened, one[0])
+        if len(several) == 1:
+            return _paired(source, located, table, replace(options, item=several[0]))
     item = _item_of(table, options, found[0] if found else None)
     pair = (item, found[0]) if found and item else same_values(table, opened, item, options=options)
     if pair is None:
@@ -549,6 +563,24 @@ def _paired(
     ):
         return _paired(source, replace(located, fragment=NO_HEADER), table, options)
     return with_item(opened, pair[1]), pair[1], pair[0]
+
+
+def _named_together(table: Source, labels: Source, item: str) -> list[str]:
+    """What names items that come several times, with a further column of both (A,B)."""
+    more = [n for n in labels.names if n != item and n in table.names and truth_in_name(n) == 0]
+    more = [n for n in more if may_name_items(n) or name_evidence(n, "factor") > 0]
+    own, theirs = (names_of(source, (item, *more)) for source in (table, labels))
+    if not more or not repeats(own[item].codes).any():
+        return []
+    pairs = {
+        n: [{*zip(one[item].each(), one[n].each(), strict=True)} for one in (own, theirs)]
+        for n in more
+    }
+    rows = len(theirs[item].codes)
+    return [
+        f"{item},{n}" for n, (here, there) in pairs.items()
+        if len(here) > len(own[item].texts) and len(there) == rows and 2 * len(here & there) > rows
+    ]  # fmt: skip
 
 
 def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:

@@ -68,7 +68,7 @@ def repeated_items(
                     "classifier; give each of them a column of predictions, or say which with "
                     f"{' or '.join(ways)}"
                 )
-                if not named:
+                if not (named or "," in (roles.item or "")):
                     raise InputError(designs[0])
                 break
         for _, _, column in found:

@@ -49,7 +49,9 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     ]  # fmt: skip
     if crossed := None if lone or named else _crossed(sheet, items):
         people, items = [crossed[0]], [crossed[1]]
-    # What is the same in all rows of an annotator says who that is: age, country.
+    # What is the same in all rows of an item is no annotator, beside others; what is so in all rows
+    # of an annotator says who that is: age, country.
+    people = [p for p in people if not any(same_within(p, q) for q in items)] or people
     people = [
         p for p in people if not any(p.distinct < q.distinct and same_within(p, q) for q in people)
     ]
@@ -76,10 +78,10 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
                 "item are not joined: give each item one row and each classifier a column"
             )
         return None
+    if _in_columns(sheet, item, person, votes, gold):
+        return None
     if len(votes) > 1 and len(gold) == 1:
         classes = tuple(gold[0].counts or ())
-        if all(p.of("vote") <= 0 and fits(p, classes) for p in votes):
-            return None  # several say the same of a row: they are in columns
         votes.sort(key=lambda p: -(beyond_chance(p, gold[0], classes) or 0.0))
     roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
@@ -96,8 +98,9 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     known = gold[0].name if len(gold) == 1 else None
     assigned = {**roles, "vote": roles["label"], "label": options.label or known}
     sheet.roles = {str(column): role for role, column in assigned.items()}
-    first = item.name.split(",")[0]
-    several = options.cluster or (first,) * (first != item.name and first in sheet.columns)
+    first, _, second = item.name.partition(",")
+    one = first in sheet.columns and name_evidence(second, "factor") >= 0  # not numbered anew
+    several = options.cluster or (first,) * (one and second != "")
     options = replace(options, votes=roles, label=options.label or known, cluster=several)
     together = f"; rows of one {listed(map(quoted, several))} belong together" * bool(several)
     lines = [
@@ -109,32 +112,82 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     return Reading(options, tuple(lines), votes=True)
 
 
+def _in_columns(
+    sheet: Sheet, item: Profile, person: Profile, votes: Sequence[Profile], gold: Sequence[Profile]
+) -> bool:
+    """Whether several columns say of a row what the vote does, and go with it and the labels."""
+    vote, *more = votes
+    classes = tuple(vote.counts or ())
+    known = {item.name, person.name, vote.name}
+    others = [p for p in sheet.columns.values() if p.name not in known and p.few and p.coded]
+    others = [p for p in others if fits(p, classes) and fits(vote, tuple(p.counts or ()))]
+    alike = [p for p in others if not same_within(p, item) and not same_within(p, person)]
+    for one in (vote, *gold):
+        alike = [p for p in alike if (beyond_chance(p, one, classes) or 0.0) > AGREE]
+    if vote.of("label") < SURELY:
+        return any(p in more for p in alike)
+    shares = [p for p in sheet.columns.values() if p.in_unit and not (p.whole or p.of_itself)]
+    shares = [p for p in shares if p.predicts and not same_within(p, item)]
+    return bool(alike) or not all(same_within(p, person) for p in shares)
+
+
 def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile] | None:
-    """Who judges what several systems make of every item, and items and systems together."""
-    # Each judges each once. Names say who is who, or labels: one for all who judge the same.
+    """Who judges what is made of every item (a system, a view), and items and these together."""
+    # Each judges each once. Names say who is who, or labels, one for all who judge the same; or
+    # votes, which agree on one and the same, and no more on two of one item than on any two.
+    whole = {p.name: p for p in sheet.columns.values() if p.filled == p.rows and p.distinct > 1}
+    head = {n: replace(p, codes=p.codes[:_LOOKED_AT]) for n, p in whole.items()}
     gold = [p for p in sheet.columns.values() if p.of("label") >= SURELY and p.coded]
-    found: dict[float, tuple[Profile, Profile]] = {}
-    for item in (p for p in items if 4 * p.distinct <= p.rows):
-        full = [p for p in sheet.columns.values() if p.filled == p.rows and p not in gold]
-        few = [p for p in full if 1 < p.distinct <= FEW_WORDS and p is not item]
-        each = [p for p in few if item.pairs(p) >= NEARLY_ALL * item.distinct * p.distinct]
-        for person, system in itertools.permutations(each, 2):
-            both = _with(item, system)
-            if both.pairs(person) < item.rows or 2 * both.distinct > item.rows:
+    gold = [replace(p, codes=p.codes[:_LOOKED_AT]) for p in gold]
+    others = [p for n, p in head.items() if n not in {q.name for q in gold}]
+    said = [p for p in others if p.coded and p.few and p.distinct <= FEW_WORDS]
+    said = [p for p in said if p.of("item") <= 0]
+    said = [p for p in said if not (p.of("annotator") > 0 or p.of("factor") > 0 or p.measures)]
+    of_gold = [p for p in said if any(fits(p, tuple(known.counts or ())) for known in gold)]
+    votes = sorted(of_gold or said, key=lambda p: p.of("vote") <= 0)[:1]
+    if not votes and gold and gold[0].filled == gold[0].rows:
+        votes, gold = gold[:1], []  # the label is what each of them says
+    alike = [p for p in said for q in votes if p.of("vote") > 0 or fits(p, tuple(q.counts or ()))]
+    few = [p for p in others if 4 * p.distinct <= p.rows and p not in alike][:_MOST_CROSSED]
+    most, best = 0.0, None
+    named = sorted((p for p in items if p.name in head), key=lambda p: -p.of("item"))
+    for item in (head[p.name] for p in named if 2 * p.distinct <= p.rows):
+        for person, system in itertools.permutations(few, 2):
+            both, n = _with(item, system), len(item.codes)
+            if item in (person, system) or both.pairs(person) < _ONCE * n:
                 continue
-            other, facts = _with(item, person), ["labels differ within items"] * bool(gold)
+            if not item.distinct < both.distinct <= 0.75 * n:
+                continue
+            facts = ["labels differ within items"] * bool(gold)
             if any(same_within(known, both) for known in gold):
-                # Known for all of them, or for none: of who judges it is known for some.
+                # Known for all of them, or for none: of the item alone it is known for some.
                 one = (known for known in gold if known.pairs(both) == both.distinct)
-                facts = ["one label in an item"] * any(k.pairs(other) > other.distinct for k in one)
+                facts = ["one label in an item"] * any(k.pairs(item) > item.distinct for k in one)
+            facts += ["each of them once"] * (item.pairs(person) < _ONCE * n)
+            for vote in votes:
+                facts += _agreement(vote, item, both)
             score = weigh(person, "annotator", *facts).score + system.of("factor")
-            found.setdefault(score, (person, both))
-    most = max(found, default=0.0)
-    return found[most] if most >= _CROSSED else None
+            if score >= _CROSSED and score > most:
+                most, best = score, (whole[person.name], whole[item.name], whole[system.name])
+    return None if best is None else (best[0], _with(*best[1:]))
 
 
-_CROSSED = 6.0
-"""Log-odds from which it is told who judges and what is judged."""
+def _agreement(vote: Profile, item: Profile, both: Profile) -> list[str]:
+    """Whether votes that agree on one and the same do so, or not, on two of one item."""
+    within, chance = agreement_within(vote.codes, both.codes)
+    every, _ = agreement_within(vote.codes, item.codes)
+    mine, pairs = (float((np.bincount(p.codes) ** 2).sum() - len(p.codes)) for p in (both, item))
+    across = (every * pairs - within * mine) / max(pairs - mine, 1.0)
+    noise = _APART * np.sqrt(0.5 / max(mine, 1.0) + 0.5 / max(pairs - mine, 1.0))
+    if within - max(across, chance) > max(noise, (within - chance) / 2):
+        return ["votes agree on it alone"]
+    alike = bool(across - chance > max(noise, (within - chance) / 2))
+    return ["votes agree on others as well"] * alike
+
+
+_CROSSED, _ONCE, _APART, _MOST_CROSSED = 6.0, 0.95, 4.0, 8
+"""Log-odds from which it is told who judges and what is judged; the share of rows in which each
+judges each once; standard errors by which agreement differs; and columns that are looked at."""
 
 
 def _with(item: Profile, system: Profile) -> Profile:
