@@ -397,3 +397,72 @@ def test_groups_of_votes_are_of_their_items():
     odd = votes.assign(system=["fox", *["owl"] * (len(votes) - 1)])
     with pytest.raises(InputError, match="several groups of column 'system'"):
         fl.read_predictions(votes=odd, keep=["system"])
+
+
+def test_a_judge_of_every_answer_is_drawn_at_random():
+    """Not every judge sees every answer, and no answer is seen by one judge twice."""
+    frame = judged(n=150)
+    drawn = frame.sample(frac=1, random_state=1).groupby(["question_id", "system"]).head(2)
+    predictions = fl.read_predictions(drawn)
+    assert (predictions.n_items, predictions.n_models) == (300, 3)
+    again = pandas.concat([drawn, drawn.iloc[:1]])
+    with pytest.raises(InputError, match=r"votes on item .* more than once"):
+        fl.read_predictions(again)
+
+
+@pytest.mark.parametrize("teams", [False, True])
+@pytest.mark.parametrize("known", [True, False])
+def test_items_that_are_numbered_anew_in_every_batch(teams, known):
+    """Item 1 of one batch is not item 1 of another: their votes agree no more than any two do."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for batch in "AB":
+        for item, truth in enumerate(rng.random(100) < 0.5):
+            for k in range(3):
+                vote = "yes" if (rng.random() < 0.85) == truth else "no"
+                worker = f"{batch if teams else ''}w{k}"
+                gold = ("yes" if truth else "no") if batch == "A" and item < 30 else None
+                rows.append((batch, item, worker, vote, gold))
+    frame = pandas.DataFrame(rows, columns=["batch", "item", "annotator", "vote", "gold"])
+    predictions = fl.read_predictions(frame if known else frame.drop(columns="gold"))
+    assert predictions.n_items == 200
+    assert predictions.n_labeled == 30 * known
+    assert not predictions.clusters
+
+
+def test_an_item_that_two_teams_see_is_one():
+    """Votes of both teams agree on it, so that the team is no part of its name."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (team, item, f"{team}{k}", "yes" if (rng.random() < 0.85) == truth else "no")
+        for item, truth in enumerate(rng.random(100) < 0.5)
+        for team in "AB"
+        for k in range(3)
+    ]
+    frame = pandas.DataFrame(rows, columns=["batch", "item", "annotator", "vote"])
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models) == (100, 6)
+
+
+@pytest.mark.parametrize("label", ["label", "truth"])
+@pytest.mark.parametrize("shares", [False, True])
+def test_the_label_beside_predictions_is_no_vote_of_a_system(label, shares):
+    rng = np.random.default_rng(0)
+    truth = rng.random(120) < 0.6
+    frame = pandas.DataFrame({"item": np.arange(120) // 3, "system": np.arange(120) % 3})
+    for name, skill in (("gpt", 0.9), ("claude", 0.8)):
+        right = rng.random(120) < skill
+        share = np.where(right == truth, 0.5 + rng.random(120) / 2, rng.random(120) / 2)
+        frame[f"p_{name}" if shares else name] = share.round(3) if shares else share.round()
+    frame[label] = np.where(rng.random(120) < 0.5, truth.astype(float), np.nan)
+    frame["system"] = frame["system"].map({0: "fox", 1: "owl", 2: "elk"})
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models) == (120, 2)
+    assert predictions.n_labeled == frame[label].notna().sum()
+
+
+def test_a_system_of_every_item_is_no_annotator():
+    frame = judged()
+    frame["item"] = frame["question_id"] + frame["system"]
+    predictions = fl.read_predictions(frame.drop(columns="question_id"))
+    assert (predictions.n_items, predictions.n_models) == (80, 3)

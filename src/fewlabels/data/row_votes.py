@@ -24,6 +24,7 @@ from fewlabels.data.evidence import (
     same_within,
     weigh,
 )
+from fewlabels.data.families import sums
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import SURELY, Profile, item_in_name, name_evidence, names_measure
 from fewlabels.errors import InputError, listed, quoted
@@ -71,7 +72,8 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     item = best[0]
     votes, gold = _votes_and_gold(sheet, item, person)
     if not votes:
-        if not lone and any(p.in_unit and not p.whole for p in columns):
+        shares = [p for p in columns if p.in_unit and not p.whole]
+        if not lone and shares and (len(shares) == 1 or sums(shares)):
             raise InputError(
                 f"each row is what one of {person.distinct} ({quoted(person.name)}) says "
                 f"of an item ({quoted(item.name)}), and probabilities of many rows per "
