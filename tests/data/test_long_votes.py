@@ -337,7 +337,7 @@ def test_who_judges_is_told_from_what_is_judged(names):
     items = frame.drop_duplicates([question, system])
     assert predictions.n_labeled == items["human"].notna().sum()
     assert {*predictions.groups[system]} == {"fox", "owl"}
-    assert list(predictions.clusters) == [question] * (system != "language")
+    assert list(predictions.clusters) == [question]
 
 
 def test_who_judges_is_told_by_names_without_labels():

@@ -101,8 +101,8 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     assigned = {**roles, "vote": roles["label"], "label": options.label or known}
     sheet.roles = {str(column): role for role, column in assigned.items()}
     first, _, second = item.name.partition(",")
-    one = first in sheet.columns and name_evidence(second, "factor") >= 0  # not numbered anew
-    several = options.cluster or (first,) * (one and second != "")
+    common = crossed[2] if crossed else name_evidence(second, "factor") >= 0
+    several = options.cluster or (first,) * (second != "" and first in sheet.columns and common)
     options = replace(options, votes=roles, label=options.label or known, cluster=several)
     together = f"; rows of one {listed(map(quoted, several))} belong together" * bool(several)
     lines = [
@@ -133,8 +133,11 @@ def _in_columns(
     return bool(alike) or not all(same_within(p, person) for p in shares)
 
 
-def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile] | None:
-    """Who judges what is made of every item (a system, a view), and items and these together."""
+def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile, bool] | None:
+    """Who judges what is made of every item (a system, a view), and items and these together.
+
+    With whether two of one item have something in common, or are numbered anew.
+    """
     # Each judges each once. Names say who is who, or labels, one for all who judge the same; or
     # votes, which agree on one and the same, and no more on two of one item than on any two.
     whole = {p.name: p for p in sheet.columns.values() if p.filled == p.rows and p.distinct > 1}
@@ -158,7 +161,7 @@ def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile] 
             both, n = _with(item, system), len(item.codes)
             if item in (person, system) or both.pairs(person) < _ONCE * n:
                 continue
-            if not item.distinct < both.distinct <= 0.75 * n:
+            if item.distinct < system.distinct or not item.distinct < both.distinct <= 0.75 * n:
                 continue
             facts = ["labels differ within items"] * bool(gold)
             if any(same_within(known, both) for known in gold):
@@ -170,8 +173,10 @@ def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile] 
                 facts += _agreement(vote, item, both)
             score = weigh(person, "annotator", *facts).score + system.of("factor")
             if score >= _CROSSED and score > most:
-                most, best = score, (whole[person.name], whole[item.name], whole[system.name])
-    return None if best is None else (best[0], _with(*best[1:]))
+                common = system.of("factor") > 0 or "votes agree on it alone" not in facts
+                both = _with(whole[item.name], whole[system.name])
+                most, best = score, (whole[person.name], both, common)
+    return best
 
 
 def _agreement(vote: Profile, item: Profile, both: Profile) -> list[str]:
