@@ -307,6 +307,15 @@ def five_classes(n: int, rng: Generator) -> Sample:
     return Sample(truth, _by_name("a sure biased d", softmax(log_p, axis=2)), n_classes=5)
 
 
+def best_class_alone(n: int, rng: Generator) -> Sample:
+    """Two classifiers of five classes, equally good: one gives only its best class."""
+    shares = np.array([0.35, 0.25, 0.2, 0.1, 0.1])
+    truth = rng.choice(5, n, p=shares)
+    log_p = _classes(truth, (2.2, 2.2), shares, 0.0, rng)
+    sure, said = softmax(0.6 * log_p[:, 0], axis=1), log_p[:, 1].argmax(axis=1)
+    return Sample(truth, {"probabilities": sure}, {"class alone": said}, n_classes=5)
+
+
 def ten_classes(n: int, rng: Generator) -> Sample:
     """Five image networks of ten classes that fail on the same pictures, all too sure."""
     shares = np.full(10, 0.1)
