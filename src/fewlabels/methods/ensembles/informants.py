@@ -471,10 +471,9 @@ class _Side(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LatentClasses:
-    """The classes that explain scores and votes best, each against the rest.
+    """The classes that explain scores best, each against the rest, and votes, by `rates`.
 
-    `rates` are log P(vote | class) of all classes, (M, K votes, K): votes are of one of K classes,
-    and as many votes for or against each they would count more than once.
+    These are log P(vote | class), (M, K votes, K): one for or against each class counts K times.
     """
 
     sides: tuple[_Side, ...]
@@ -487,14 +486,15 @@ class LatentClasses:
         scores, present = ranked.planes()
         each = [1] if r.shape[1] == 2 else range(r.shape[1])
         previous: Sequence[_Side | None] = [None] * len(each)
-        said = [(own[:, None] == np.arange(r.shape[1])).astype(float) for own in ranked.votes.T]
+        m, k = len(ranked.votes.T), len(r.T)
         for _ in range(STEPS):
             planes = zip(scores, present, each, previous, strict=True)
-            sides = tuple(_maximise(z, there, r[:, k], side) for z, there, k, side in planes)
-            seen = np.stack([cast.T @ r for cast in said]) + SMOOTHING
-            rates = np.log(seen / seen.sum(axis=1, keepdims=True))
-            fitted, previous = LatentClasses(sides, rates), sides
-            r = _clamped(softmax(fitted.index(ranked)), labels)
+            sides = tuple(_maximise(z, there, r[:, c], side) for z, there, c, side in planes)
+            seen = np.full((m, k, k), SMOOTHING)
+            for j in np.flatnonzero((ranked.votes >= 0).any(axis=0)):
+                seen[j] += (ranked.votes[:, [j]] == np.arange(k)).T.astype(np.float64) @ r
+            fitted = LatentClasses(sides, np.log(seen / seen.sum(axis=1, keepdims=True)))
+            r, previous = _clamped(softmax(fitted.index(ranked)), labels), sides
         return fitted
 
     def index(self, ranked: Ranked) -> Floats:
@@ -503,10 +503,10 @@ class LatentClasses:
         h = np.empty((len(ranked.votes), len(self.sides)))
         for c, side in enumerate(self.sides):
             h[:, c] = _expect(side, scores[c], present[c])
+        said = self.rates - self.rates.mean(axis=2, keepdims=True)
+        said = said if len(self.sides) > 1 else 2 * said[:, :, 1:]  # log odds of the second
         for j in np.flatnonzero((ranked.votes >= 0).any(axis=0)):
-            said = self.rates[j] - self.rates[j].mean(axis=1, keepdims=True)
-            said = said if len(self.sides) > 1 else 2 * said[:, 1:]  # log odds of the second
-            h += np.where(ranked.votes[:, [j]] >= 0, said[ranked.votes[:, j]], 0.0)
+            h += np.where(ranked.votes[:, [j]] >= 0, said[j, ranked.votes[:, j]], 0.0)
         h = np.clip(h, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         if h.shape[1] == 1:
             return np.hstack([-h / 2, h / 2])
