@@ -145,15 +145,15 @@ def _crossed(sheet: Sheet, items: Sequence[Profile]) -> tuple[Profile, Profile, 
     gold = [p for p in sheet.columns.values() if p.of("label") >= SURELY and p.coded]
     gold = [replace(p, codes=p.codes[:_LOOKED_AT]) for p in gold]
     others = [p for n, p in head.items() if n not in {q.name for q in gold}]
-    said = [p for p in others if p.coded and p.few and p.distinct <= FEW_WORDS]
-    said = [p for p in said if p.of("item") <= 0]
-    said = [p for p in said if not (p.of("annotator") > 0 or p.of("factor") > 0 or p.measures)]
+    said = [p for p in others if p.coded and p.few and p.distinct <= FEW_WORDS and not p.measures]
+    said = [p for p in said if max(map(p.of, ("item", "annotator", "factor"))) <= 0]
     of_gold = [p for p in said if any(fits(p, tuple(known.counts or ())) for known in gold)]
     votes = sorted(of_gold or said, key=lambda p: p.of("vote") <= 0)[:1]
     if not votes and gold and gold[0].filled == gold[0].rows:
         votes, gold = gold[:1], []  # the label is what each of them says
     alike = [p for p in said for q in votes if p.of("vote") > 0 or fits(p, tuple(q.counts or ()))]
-    few = [p for p in others if 4 * p.distinct <= p.rows and p not in alike][:_MOST_CROSSED]
+    few = [p for p in others if 4 * p.distinct <= p.rows and p not in alike]
+    few = sorted(few, key=lambda p: -max(p.of("annotator"), p.of("factor")))[:_MOST_CROSSED]
     most, best = 0.0, None
     named = sorted((p for p in items if p.name in head), key=lambda p: -p.of("item"))
     for item in (head[p.name] for p in named if 2 * p.distinct <= p.rows):
