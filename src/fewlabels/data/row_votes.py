@@ -48,7 +48,7 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
         if (p.of("item") > 0 or not p.words) and p not in people
         and (p.counts is None or p.distinct > 2)
     ]  # fmt: skip
-    if crossed := None if lone or named else _crossed(sheet, items):
+    if crossed := None if lone or named or sheet.compared else _crossed(sheet, items):
         people, items = [crossed[0]], [crossed[1]]
     # What is the same in all rows of an item is no annotator, beside others; what is so in all rows
     # of an annotator says who that is: age, country.
@@ -120,14 +120,14 @@ def _in_columns(
     """Whether several columns say of a row what the vote does, and go with it and the labels."""
     vote, *more = votes
     classes = tuple(vote.counts or ())
-    known = {item.name, person.name, vote.name}
-    others = [p for p in sheet.columns.values() if p.name not in known and p.few and p.coded]
+    # What is named a label too is what one says twice.
+    others = [p for p in sheet.columns.values() if p.few and p.coded and p.of("label") < SURELY]
     others = [p for p in others if fits(p, classes) and fits(vote, tuple(p.counts or ()))]
     alike = [p for p in others if not same_within(p, item) and not same_within(p, person)]
     for one in (vote, *gold):
         alike = [p for p in alike if (beyond_chance(p, one, classes) or 0.0) > AGREE]
     if vote.of("label") < SURELY:
-        return any(p in more for p in alike)
+        return any(p in more and p.of("vote") <= 0 for p in alike)
     shares = [p for p in sheet.columns.values() if p.in_unit and not (p.whole or p.of_itself)]
     shares = [p for p in shares if p.predicts and not same_within(p, item)]
     return bool(alike) or not all(same_within(p, person) for p in shares)
