@@ -364,27 +364,14 @@ def test_labels_apart_are_of_what_is_judged():
     labels = labels[["question_id", "system", "human"]]
     found = fl.read_predictions(rows, labels=labels)
     together = fl.read_predictions(rows, labels=labels, item="question_id,system")
-    by_domain = fl.read_predictions(
-        votes=rows,
-        item="question_id",
-        domain="system",
-        labels=labels,
-        answer="verdict",
-        annotator="judge",
-    )
+    said = {"item": "question_id", "domain": "system", "answer": "verdict", "annotator": "judge"}
+    by_domain = fl.read_predictions(votes=rows, labels=labels, **said)
     for predictions in (found, together, by_domain):
         assert predictions.n_items == 80
         assert predictions.n_labeled == len(labels)
     alone = labels.drop(columns="system").drop_duplicates("question_id")
     with pytest.raises(InputError, match=r"'question_id,system' together.* give it these columns"):
-        fl.read_predictions(
-            votes=rows,
-            item="question_id",
-            domain="system",
-            labels=alone,
-            answer="verdict",
-            annotator="judge",
-        )
+        fl.read_predictions(votes=rows, labels=alone, **said)
 
 
 def test_groups_of_votes_are_of_their_items():

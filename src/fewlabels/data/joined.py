@@ -219,11 +219,10 @@ class LongVotes:
         items, together = self.items, self.items.column
         if self.domains is not None:
             codes, keys = _item_codes(items, self.domains)
-            times = Counter(key[0] for key in keys)
             if kept.item != together:
                 texts = tuple(", ".join(map(str, key)) for key in keys)
                 items, together = replace(items, codes=codes, texts=texts), kept.item
-            elif any(times[one] > 1 for one in kept.by_item):
+            elif {i for i, n in Counter(k[0] for k in keys).items() if n > 1} & {*kept.by_item}:
                 together = f"{together},{self.domains.column}"
         if kept.item != together:
             raise InputError(
@@ -569,9 +568,10 @@ def _named_together(table: Source, labels: Source, item: str) -> list[str]:
     """What names items that come several times, with a further column of both (A,B)."""
     more = [n for n in labels.names if n != item and n in table.names and truth_in_name(n) == 0]
     more = [n for n in more if may_name_items(n) or name_evidence(n, "factor") > 0]
-    own, theirs = (names_of(source, (item, *more)) for source in (table, labels))
+    own = names_of(table, (item, *more)) if more else {}
     if not more or not repeats(own[item].codes).any():
         return []
+    theirs = names_of(labels, (item, *more))
     pairs = {
         n: [{*zip(one[item].each(), one[n].each(), strict=True)} for one in (own, theirs)]
         for n in more

@@ -42,7 +42,7 @@ def repeated_items(
     if roles.item is not None:
         kinds = [[roles.item], kinds[0]]
     grouped = roles.groups_asked and bool({*roles.groups} - {roles.item})
-    asked = grouped or task is not None
+    asked, parts = grouped or task is not None, (roles.item or "").split(",")
     designs = list[str]()
     for columns in filter(None, [roles.clusters] if roles.clusters else kinds):
         found: list[tuple[int, int, str]] = []
@@ -68,7 +68,7 @@ def repeated_items(
                     "classifier; give each of them a column of predictions, or say which with "
                     f"{' or '.join(ways)}"
                 )
-                if not (named or "," in (roles.item or "")):
+                if not named and (column == roles.item or column not in parts):
                     raise InputError(designs[0])
                 break
         for _, _, column in found:
