@@ -25,7 +25,7 @@ import pytest
 from workbooks import with_part, xlsx
 
 import fewlabels as fl
-from fewlabels.data.options import column_options, read_column_file
+from fewlabels.data.options import column_file, column_options
 from fewlabels.errors import InputError, UsageError
 from outputs import check
 
@@ -453,7 +453,7 @@ def test_files_of_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     lines = []
     for text in TOML:
         Path("columns.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
-        said = message(read_column_file, Path("columns.toml"))
+        said = message(column_file, Path("columns.toml"))
         assert said.startswith("columns.toml: ")
         lines.append(f"{text!r:.50}\n  {said}")
     check("data/toml", "\n".join(lines))

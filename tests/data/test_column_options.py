@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fewlabels as fl
-from fewlabels.data.options import column_options, parse_model_options, read_column_file
+from fewlabels.data.options import column_file, column_options, parse_model_options
 
 
 def test_model_option():
@@ -37,7 +37,7 @@ net = ["u", "v"]
 
 
 def test_toml(write):
-    said = read_column_file(write("\ufeff" + TOML, "columns.toml"))
+    said, _ = column_file(write("\ufeff" + TOML, "columns.toml"))
     assert said.label == "gold"
     assert said.domain == "region"
     assert said.weight is None
@@ -65,7 +65,7 @@ def test_toml_reads_a_file(write):
 def test_toml_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(fl.InputError, match="cannot be read"):
-            read_column_file(path)
+            column_file(path)
 
 
 @pytest.mark.parametrize("no_label", [9, [9], [["x"]], [None]])

@@ -453,3 +453,58 @@ def test_a_system_of_every_item_is_no_annotator():
     frame["item"] = frame["question_id"] + frame["system"]
     predictions = fl.read_predictions(frame.drop(columns="question_id"))
     assert (predictions.n_items, predictions.n_models) == (80, 3)
+
+
+def rows_of_patients(known: float = 1.0, n: int = 240) -> tuple[pandas.DataFrame, np.ndarray]:
+    """A row per scan, four of each patient, with the label of each, and a prediction of it."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, n)
+    said = np.where(rng.random(n) < 0.85, truth, 1 - truth)
+    share = np.where(said == 1, 1, -1) * rng.random(n) / 2 + 0.5
+    label = pandas.Series(np.array(["no", "yes"])[truth]).where(
+        pandas.Series(rng.random(n) < known)
+    )
+    return pandas.DataFrame({"patient_id": np.arange(n) // 4, "label": label}), share
+
+
+SAID = {
+    "model_prob": lambda share: share.round(4), "judge_score": lambda share: (100 * share).round(),
+    "score_reader": lambda share: np.ceil(5 * share), "llm": lambda share: share.round(2),
+    "system_output": lambda share: np.where(share > 0.5, "yes", "no"),
+    "classifier": lambda share: np.where(share > 0.5, "yes", "no"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("known", [0.3, 1.0])
+def test_what_a_classifier_says_is_nobody_who_votes(name, known):
+    frame, share = rows_of_patients(known)
+    frame[name] = SAID[name](share)
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models) == (240, 1)
+    assert predictions.n_labeled == frame["label"].notna().sum()
+    assert "--cluster patient_id" in predictions.notes[0]
+
+
+def test_classes_that_a_classifier_gives_are_nobody_who_votes():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 6, 300)
+    colours = np.array(["red", "blue", "green", "black", "white", "pink"])
+    frame = pandas.DataFrame({"doc": np.arange(300) // 6, "label": colours[truth]})
+    frame["model"] = colours[np.where(rng.random(300) < 0.7, truth, rng.integers(0, 6, 300))]
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models, predictions.n_labeled) == (300, 1, 300)
+
+
+@pytest.mark.parametrize("beside", ["rater_id", "reviewer", "user", "model_version", "labeled_by"])
+@pytest.mark.parametrize("label", ["label", "human_label"])
+def test_who_is_named_beside_predictions_of_rows_does_not_vote(beside, label):
+    frame, share = rows_of_patients()
+    rng = np.random.default_rng(2)
+    frame = frame.rename(columns={"label": label})
+    frame["net_pred"] = np.where(share > 0.5, "yes", "no")
+    frame["prompt_tokens"] = rng.integers(20, 900, 240)
+    frame[beside] = rng.choice(["ann", "bob", "cy", "dee"], 240)
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.models) == (240, ("net",))
+    assert predictions.n_labeled == 240

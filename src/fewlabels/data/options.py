@@ -250,7 +250,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         return given
     if not isinstance(columns, ColumnOptions):
         mapped = isinstance(columns, Mapping)
-        columns = _options_of(dict(columns)) if mapped else read_column_file(columns)
+        columns = _options_of(dict(columns)) if mapped else column_file(columns)[0]
     joined: dict[str, Any] = {}
     for name in (one.name for one in fields(ColumnOptions)):
         mine, theirs = getattr(given, name), getattr(columns, name)
@@ -313,11 +313,6 @@ def parse_pairs(
             raise UsageError(f"{option} names two {of} {quoted(name)}; rename one of them")
         found[name] = value
     return found
-
-
-def read_column_file(path: str | Path) -> ColumnOptions:
-    """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
-    return column_file(path)[0]
 
 
 def column_file(

@@ -159,8 +159,7 @@ def words_table() -> Words:
     for role, by in table.items():
         for weight, words in by.items():
             of_lists = " ".join(lists[word[1:]] for word in words.split() if word[0] == "@")
-            plain = [word for word in of_lists.split() if word.isalnum()]
-            for word in (*words.split(), *plain):
+            for word in (*words.split(), *of_lists.split()):
                 known = roles.setdefault(word, {})
                 known[role] = known.get(role, 0.0) + float(weight)
     return Words(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -182,7 +182,7 @@ def read_predictions(
         # all are arrays of numpy with names that are no native ones; a mapping of lists is a table.
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         arrays = wide or all(isinstance(v, np.ndarray) for v in source.values())
-        if arrays and not _has_native(source):
+        if arrays and not any(map(split_native, map(str, source))):
             return _of_classifiers(source, options, votes, labels)
     beside = Beside(votes, duplicates, labels, labels_as, join)._asdict()
     try:
@@ -291,10 +291,6 @@ _LABEL_KEYS = ("label", "labels", "y", "y_true", "gold", "target")
 """Keys under which a mapping of classifiers may hold the known labels."""
 
 
-def _has_native(columns: Iterable[Any]) -> bool:
-    return any(split_native(str(name)) is not None for name in columns)
-
-
 def with_labels_beside(source: Any, y_true: Any, columns: Any, positive: Any) -> Predictions:
     """The predictions of arrays or of a frame, with the labels beside them."""
     if isinstance(source, Predictions):
@@ -310,7 +306,7 @@ def with_labels_beside(source: Any, y_true: Any, columns: Any, positive: Any) ->
     options = column_options(columns=columns, positive=positive)
     names = getattr(source, "column_names", None) or getattr(source, "columns", source)
     table = isinstance(source, Mapping) or names is not source
-    if not table or not (options.names_classifiers or _has_native(names)):
+    if not table or not (options.names_classifiers or any(map(split_native, map(str, names)))):
         return _of_classifiers(source, options, None, None, y_true)
     if (label := options.label or "label") in names:
         raise UsageError(f"`y_true` and the column {quoted(label)} both give labels; leave out one")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,10 +37,10 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     options, given = sheet.options, sheet.options.votes
     columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
     about = options.item or given.get("item") or ""
-    named, parts = _named(columns, about), {about, *about.split(",")}
-    people = _named(columns, given.get("annotator")) or [
+    named, parts = [p for p in columns if p.name == about], {about, *about.split(",")}
+    people = [p for p in columns if p.name == given.get("annotator")] or [
         p for p in columns
-        if p.of("annotator") > 0 and p.name not in parts
+        if p.of("annotator") > 0 and p.name not in parts and not _answers(sheet, p)
         and (p.says("person") if lone else p.distinct > 1)
     ]  # fmt: skip
     items = named or [
@@ -60,8 +60,9 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     if len(people) != 1:
         return None
     person = people[0]
-    # Of what annotators see more than once, the rows are no votes.
-    items = _apart([p for p in items if lone or person.pairs(p) >= 0.5 * person.rows])
+    # Of what annotators see more than once, or labels tell apart, the rows are no votes.
+    items = [p for p in items if lone or person.pairs(p) >= 0.5 * person.rows]
+    items = _apart([p for p in items if lone or given or not _told_apart(sheet, p)])
     if not items:
         return None
     sheet.weigh(person, "annotator", "recurs")
@@ -112,6 +113,26 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     if options.label is not None:
         lines.append(f"labels: column {quoted(options.label)}, one per item")
     return Reading(options, tuple(lines), votes=True)
+
+
+def _answers(sheet: Sheet, p: Profile) -> bool:
+    """Whether what is named for somebody is what they say: shares, or what labels go with."""
+    labels = [(q, tuple(q.counts or ())) for q in sheet.columns.values() if q.of("label") > 0]
+    alike = (beyond_chance(p, q, of) for q, of in labels if q is not p and fits(p, of))
+    return not (p.numbers is None or p.whole) or any((much or 0.0) > AGREE for much in alike)
+
+
+def _told_apart(sheet: Sheet, item: Profile) -> bool:
+    """Whether rows of one item have known labels of their own, and so are items themselves."""
+    for p in (p for p in sheet.columns.values() if p.coded and p.of("label") >= SURELY):
+        if p.name == "label" != sheet.options.label:  # perhaps the vote, if nothing else is said
+            beside = (q for q in sheet.columns.values() if q.predicts and q.coded and q is not p)
+            if all(same_within(q, item) or not fits(q, tuple(p.counts or ())) for q in beside):
+                continue
+        of_item, label = (codes[p.codes >= 0] for codes in (item.codes, p.codes))
+        if len(label) - len(np.unique(of_item)) >= _RECUR:
+            return agreement_within(label, of_item)[0] < NEARLY_ALL
+    return False
 
 
 def _in_columns(
@@ -192,9 +213,9 @@ def _agreement(vote: Profile, item: Profile, both: Profile) -> list[str]:
     return ["votes agree on others as well"] * alike
 
 
-_CROSSED, _ONCE, _APART, _MOST_CROSSED = 6.0, 0.95, 4.0, 8
+_CROSSED, _ONCE, _APART, _RECUR, _MOST_CROSSED, _LOOKED_AT = 6.0, 0.95, 4.0, 5, 8, 20_000
 """Log-odds from which it is told who judges and what is judged; the share of rows in which each
-judges each once; standard errors by which agreement differs; and columns that are looked at."""
+judges each once; standard errors of agreement; labels that recur; columns and rows looked at."""
 
 
 def _with(item: Profile, system: Profile) -> Profile:
@@ -203,10 +224,6 @@ def _with(item: Profile, system: Profile) -> Profile:
     codes = np.unique(pairs, return_inverse=True)[1]
     name = f"{item.name},{system.name}"
     return replace(item, name=name, codes=codes, distinct=int(codes.max()) + 1, counts=None)
-
-
-def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
-    return [p for p in columns if p.name == name]
 
 
 def _apart(columns: Sequence[Profile]) -> list[Profile]:
@@ -234,7 +251,7 @@ def _votes_and_gold(
             continue
         facts = ["the same in all rows of an item"] if p.name in alike else []
         facts += [] if same_within(p, item) else ["differs within items"]
-        facts += ["mostly empty"] if p.sparse else []
+        facts += ["mostly empty"] * (p.sparse * (1 if item.pairs(person) == p.rows else 3))
         facts += ["few values"] if p.distinct <= FEW_WORDS else []
         facts += ["a group or a feature"] if names_measure(p.name) else []
         facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
@@ -278,7 +295,3 @@ def unnamed_votes(sheet: Sheet) -> tuple[Profile, Profile, Profile] | None:
             if within - chance > AGREE * (1 - chance) and within > by_person:
                 found.append((within, (item, person, vote)))
     return max(found, key=lambda one: one[0])[1] if found else None
-
-
-_LOOKED_AT = 20_000
-"""Rows in which votes without names are looked for."""

@@ -132,7 +132,8 @@ def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
         labels = {*stems[label].values()} if label else ()
         # A column of labels by its name, beside which these need not be any.
         others = (name for name in names if name not in labels)
-        if _says_truth(label) or not any(truth_in_name(name) == 3 for name in others):
+        truth = names_truth(" ".join(split_name(label)))
+        if truth or not any(truth_in_name(name) == 3 for name in others):
             placed = _placed(names, stems, label, shared)
             yield from [] if placed is None else [placed]
 
@@ -177,7 +178,7 @@ def _placed(
         return None
     weak = all(len("".join(words)) < 2 or "".join(words).isdigit() for words in shared)
     weak |= any(predicts_in_name(words) or item_in_name("_".join(words)) == 2 for words in shared)
-    truth = _says_truth(label)
+    truth = names_truth(" ".join(split_name(label)))
     if weak and not truth:
         return None  # what classifiers say, and how sure they are
     said = [name_words(stem) for stem in kept if _kind(stem) == "predictions"]
@@ -199,10 +200,6 @@ def _as_written(column: str, words: Words) -> str:
 def _says_role(words: Words) -> bool:
     """Whether words say what a column holds, and no task."""
     return is_role("_".join(words)) or names_truth("_".join(words))
-
-
-def _says_truth(stem: str) -> bool:
-    return names_truth(" ".join(split_name(stem)))
 
 
 def _kind(stem: str) -> str:
