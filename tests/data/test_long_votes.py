@@ -508,3 +508,16 @@ def test_who_is_named_beside_predictions_of_rows_does_not_vote(beside, label):
     predictions = fl.read_predictions(frame)
     assert (predictions.n_items, predictions.models) == (240, ("net",))
     assert predictions.n_labeled == 240
+
+
+@pytest.mark.parametrize("known", [None, "truth", "label"])
+def test_votes_may_be_called_class(known):
+    rng = np.random.default_rng(3)
+    truth, item, worker = rng.integers(0, 2, 60), np.arange(240) // 4, np.arange(240) % 4
+    said = np.where(rng.random(240) < 0.8, truth[item], 1 - truth[item])
+    frame = pandas.DataFrame({"tweet_id": item, "worker": worker, "class": said})
+    if known is not None:  # of one class alone
+        frame[known] = np.where((item % 7 == 0) & (truth[item] == 1), 1.0, np.nan)
+    predictions = fl.read_predictions(frame)
+    assert (predictions.n_items, predictions.n_models) == (60, 4)
+    assert predictions.n_labeled == (0 if known is None else (truth[::7] == 1).sum())

@@ -87,9 +87,9 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
         classes = tuple(gold[0].counts or ())
         votes.sort(key=lambda p: -(beyond_chance(p, gold[0], classes) or 0.0))
     roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
+    known = gold[0].name if len(gold) == 1 else None
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
         if len(found) > 1:
-            known = gold[0].name if len(gold) == 1 else None
             ways = [
                 ColumnOptions(known, votes=roles | {role: p.name}).arguments() for p in found[:3]
             ]
@@ -98,7 +98,6 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
                 f"{listed(quoted(p.name) for p in found)} may each {what}",
                 [["--votes", *way] for way in ways],
             )
-    known = gold[0].name if len(gold) == 1 else None
     assigned = {**roles, "vote": roles["label"], "label": options.label or known}
     sheet.roles = {str(column): role for role, column in assigned.items()}
     first, _, second = item.name.partition(",")
@@ -125,7 +124,7 @@ def _answers(sheet: Sheet, p: Profile) -> bool:
 def _told_apart(sheet: Sheet, item: Profile) -> bool:
     """Whether rows of one item have known labels of their own, and so are items themselves."""
     for p in (p for p in sheet.columns.values() if p.coded and p.of("label") >= SURELY):
-        if p.name == "label" != sheet.options.label:  # perhaps the vote, if nothing else is said
+        if p.of("vote") > 0 and len(p.words) == 1 and p.name != sheet.options.label:
             beside = (q for q in sheet.columns.values() if q.predicts and q.coded and q is not p)
             if all(same_within(q, item) or not fits(q, tuple(p.counts or ())) for q in beside):
                 continue
@@ -236,15 +235,15 @@ def _apart(columns: Sequence[Profile]) -> list[Profile]:
 def _votes_and_gold(
     sheet: Sheet, item: Profile, person: Profile
 ) -> tuple[list[Profile], list[Profile]]:
-    """The columns that may hold the votes, about equally well, and those of known labels."""
+    """The columns that may hold the votes (label, class), and those of known labels."""
     answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
     many = item.rows >= 2 * item.distinct >= MANY_ITEMS
     alike = {p.name for p in answers if many and same_within(p, item)}
-    gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
-    gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
-    predicted = any(
-        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
-    )
+    sure = [p for p in sheet.columns.values() if p.of("label") >= SURELY]
+    gold = [p for p in sure if p in answers and not (p.of("vote") > 0 and len(p.words) == 1)]
+    gold = gold or [p for p in sure if p in answers and p.name in alike]
+    others = (p for p in sheet.columns.values() if p.predicts and not p.of_itself)
+    predicted = any(p.of("annotator") <= 0 for p in others)
     ranked: list[tuple[float, Profile]] = []
     for p in answers:
         if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
@@ -267,6 +266,7 @@ def _votes_and_gold(
     votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
     # Votes of other values than the labels' are ratings of a case.
     classes = tuple(t for p in votes for t in p.counts or ())
+    gold = gold or [p for p in sure if len(p.counts or ()) == 1 and fits(p, classes)]
     shared = [sum(same_answer(t, classes) is not None for t in p.counts or ()) for p in gold]
     fitting = [p for p, n in zip(gold, shared, strict=True) if 2 * n > len(p.counts or ())]
     beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
