@@ -90,13 +90,11 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     known = gold[0].name if len(gold) == 1 else None
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
         if len(found) > 1:
-            ways = [
-                ColumnOptions(known, votes=roles | {role: p.name}).arguments() for p in found[:3]
-            ]
+            ways = [ColumnOptions(known, votes=roles | {role: p.name}) for p in found[:3]]
             raise AmbiguousError(
                 f"each row is an annotator's vote, and columns "
                 f"{listed(quoted(p.name) for p in found)} may each {what}",
-                [["--votes", *way] for way in ways],
+                [["--votes", *way.arguments()] for way in ways],
             )
     assigned = {**roles, "vote": roles["label"], "label": options.label or known}
     sheet.roles = {str(column): role for role, column in assigned.items()}
@@ -124,6 +122,7 @@ def _answers(sheet: Sheet, p: Profile) -> bool:
 def _told_apart(sheet: Sheet, item: Profile) -> bool:
     """Whether rows of one item have known labels of their own, and so are items themselves."""
     for p in (p for p in sheet.columns.values() if p.coded and p.of("label") >= SURELY):
+        # A name of votes as of labels: label, class.
         if p.of("vote") > 0 and len(p.words) == 1 and p.name != sheet.options.label:
             beside = (q for q in sheet.columns.values() if q.predicts and q.coded and q is not p)
             if all(same_within(q, item) or not fits(q, tuple(p.counts or ())) for q in beside):
@@ -235,7 +234,7 @@ def _apart(columns: Sequence[Profile]) -> list[Profile]:
 def _votes_and_gold(
     sheet: Sheet, item: Profile, person: Profile
 ) -> tuple[list[Profile], list[Profile]]:
-    """The columns that may hold the votes (label, class), and those of known labels."""
+    """The columns that may hold the votes, about equally well, and those of known labels."""
     answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
     many = item.rows >= 2 * item.distinct >= MANY_ITEMS
     alike = {p.name for p in answers if many and same_within(p, item)}
@@ -244,13 +243,14 @@ def _votes_and_gold(
     gold = gold or [p for p in sure if p in answers and p.name in alike]
     others = (p for p in sheet.columns.values() if p.predicts and not p.of_itself)
     predicted = any(p.of("annotator") <= 0 for p in others)
+    empty = "mostly empty" if item.pairs(person) == item.rows else "mostly empty, seen twice"
     ranked: list[tuple[float, Profile]] = []
     for p in answers:
         if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
             continue
         facts = ["the same in all rows of an item"] if p.name in alike else []
         facts += [] if same_within(p, item) else ["differs within items"]
-        facts += ["mostly empty"] * (p.sparse * (1 if item.pairs(person) == p.rows else 3))
+        facts += [empty] if p.sparse else []
         facts += ["few values"] if p.distinct <= FEW_WORDS else []
         facts += ["a group or a feature"] if names_measure(p.name) else []
         facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
